@@ -1,0 +1,1 @@
+"""Benchmarks: planted pools (`generate`) and side-by-side runs against other tools (`peers`)."""

@@ -1,0 +1,1303 @@
+"""All Numba code, and every constant that it uses, in this one file.
+
+Numba's cache does not notice edits in other files, so nothing here imports from the package. Kernels
+know arrays only. They never raise, never allocate in proportion to their input (scratch comes in), and
+return counts; the callers in `tokens`, `index` and `scan` validate.
+
+Order of the file: machine words, tokens, n-grams, seeds, chains, alignment, published score, answers,
+and `scan_texts`, which calls them in that order and is the function to read first.
+
+Units: "bytes" are offsets into a batch's `data`, "tokens" are positions in the current segment of a
+document, "items" are rows of the reference set. A token is a uint32: 31 bits of hash, and bit 0 set
+when the token holds a digit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+# Classes of code points; tools/make_codepoints.py writes the same numbers.
+SEPARATOR, SKIP, LETTER, DIGIT, SINGLE, EXPAND = range(6)
+
+N = 5  # tokens in a question n-gram (published)
+ANSWER_N = 3  # tokens in an answer n-gram (published)
+PASSAGE_N = 4  # tokens in a passage n-gram (published)
+SEGMENT = 65536  # tokens of a document looked at together: bounds scratch, whatever its length
+OVERLAP = 8192  # tokens that two segments of one document share; no window is longer
+MAX_QUESTION = 2048  # tokens of a question that are indexed
+MAX_SEEDS = 1 << 18  # postings expanded per segment before the commonest n-grams are left out
+MAX_CELLS = 1 << 20  # cells of one alignment; a larger one is banded
+CELL_BUDGET = 1 << 26  # cells aligned per segment before chains are judged by their seeds alone
+MIN_COVERAGE = 0.5  # matches are recorded from here on, far below any verdict
+STRANGER = np.float32(0.5)  # nats that a foreign token inside a match speaks against it
+MIN_INFORMATION = 6.0  # nats; with less, and a question overlap under MIN_OVERLAP, it is no evidence
+MIN_OVERLAP = 0.6
+
+# Columns of a match as `scan_texts` writes it: integers, then floats.
+(TEXT, ITEM, START, END, ANSWER_START, ANSWER_END, OPTION, NUMBERS_MISSING, NUMBERS_CHANGED,
+ QUESTION_TOKENS, QUESTION_GRAMS, ANSWER_TOKENS, PASSAGE_TOKENS) = range(13)  # fmt: skip
+(COVERAGE, INFORMATION, ANSWER_INFORMATION, QUESTION_OVERLAP, ANSWER_OVERLAP,
+ PASSAGE_OVERLAP) = range(6)  # fmt: skip
+INTS, FLOATS = 13, 6
+
+# Counters. CROWDED: segments whose commonest n-grams were left out; HURRIED: chains that were aligned
+# in a narrow band because their segment had used up CELL_BUDGET.
+(COUNT_TOKENS, COUNT_HITS, COUNT_SEEDS, COUNT_CHAINS, COUNT_CELLS, COUNT_CROWDED,
+ COUNT_HURRIED) = range(7)  # fmt: skip
+COUNTERS = 7
+
+U0 = np.uint64(0)
+U1 = np.uint64(1)
+U6 = np.uint64(6)
+U8 = np.uint64(8)
+U12 = np.uint64(12)
+U28 = np.uint64(28)
+U29 = np.uint64(29)
+U32 = np.uint64(32)
+U40 = np.uint64(40)
+U63 = np.uint64(63)
+U64 = np.uint64(64)
+BYTE = np.uint64(0xFF)
+LOW32 = np.uint64(0xFFFFFFFF)
+QPOS_MASK = np.uint64(0xFFF)
+DPOS_MASK = np.uint64(0xFFFF)
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+HIGH_BITS = np.uint64(0x8080808080808080)
+CASE_BITS = np.uint64(0x2020202020202020)
+LETTER_BITS = np.uint64(0x4040404040404040)
+WORD_SEED = np.uint64(0x9E3779B97F4A7C15)
+WORD_MIX = np.uint64(0xD6E8FEB86659FD93)
+WORD_LAST = np.uint64(0xA0761D6478BD642F)
+GRAM_1 = np.uint64(0x9E3779B97F4A7C15)
+GRAM_2 = np.uint64(0xC2B2AE3D27D4EB4F)
+GRAM_3 = np.uint64(0x165667B19E3779F9)
+GRAM_4 = np.uint64(0xD6E8FEB86659FD93)
+GRAM_MIX = np.uint64(0xFF51AFD7ED558CCD)
+
+
+class Codepoints(NamedTuple):
+    """The frozen folding table (see tools/make_codepoints.py)."""
+
+    pages: np.ndarray  # uint16[4352]: page of each block of 256 code points
+    entries: np.ndarray  # uint64[256 * pages]
+    expansions: np.ndarray  # uint64[]
+
+
+class Grams(NamedTuple):
+    """The n-grams that may seed a match."""
+
+    filter: np.ndarray  # uint64[2**k]: blocked Bloom filter, two bits of one word per n-gram
+    bucket: np.ndarray  # uint32[2**b + 1]: first key of each value of the key's top b bits
+    key: np.ndarray  # uint64[grams]: n-gram hashes, ascending
+    ptr: np.ndarray  # int64[grams + 1]: postings of each n-gram
+    question: np.ndarray  # uint32[postings]
+    position: np.ndarray  # uint16[postings]: token position in the question
+
+
+class Questions(NamedTuple):
+    """The distinct questions."""
+
+    ptr: np.ndarray  # int64[questions + 1]: tokens of each
+    token: np.ndarray  # uint32[]
+    weight: np.ndarray  # float32[]: nats; negative where the token occurred before; 0 = template
+    gram_weight: np.ndarray  # float32[]: idf of the n-gram that starts there; 0 = repeated or none
+    total: np.ndarray  # float32[questions]: sum of |weight|
+    seeds: np.ndarray  # uint16[questions]: n-gram positions that have a posting
+    owner_ptr: np.ndarray  # int64[questions + 1]
+    owner: np.ndarray  # uint32[]: items that ask this question
+
+
+class Answers(NamedTuple):
+    """The answers (options) of all items."""
+
+    of_item: np.ndarray  # int64[items + 1]: answers of each item
+    correct: np.ndarray  # uint8[answers]
+    ptr: np.ndarray  # int64[answers + 1]: tokens of each
+    token: np.ndarray  # uint32[]
+    weight: np.ndarray  # float32[]: nats; negative where the token occurred before
+    gram_weight: np.ndarray  # float32[]: idf of the 3-gram that starts there; 0 = repeated or none
+
+
+class Passages(NamedTuple):
+    """The distinct passages."""
+
+    of_item: np.ndarray  # int32[items]: passage of each item, -1 = none
+    ptr: np.ndarray  # int64[passages + 1]: tokens of each
+    token: np.ndarray  # uint32[]
+    gram_weight: np.ndarray  # float32[]: idf of the 4-gram that starts there; 0 = repeated or none
+
+
+class IndexArrays(NamedTuple):
+    """A compiled reference set. All arrays are read-only."""
+
+    grams: Grams
+    questions: Questions
+    answers: Answers
+    passages: Passages
+
+
+class Segment(NamedTuple):
+    """The tokens of a stretch of a document, at most SEGMENT of them."""
+
+    edge: np.ndarray  # int64[4096]: starts and ends of runs (bytes)
+    token: np.ndarray  # uint32[SEGMENT]
+    start: np.ndarray  # int64[SEGMENT]: first byte of each token
+    end: np.ndarray  # int64[SEGMENT]: byte after each token
+    gram: np.ndarray  # uint64[SEGMENT]
+
+
+class Hits(NamedTuple):
+    """n-grams of a segment that the index holds, and what they lead to."""
+
+    position: np.ndarray  # int32[SEGMENT]: token of the segment
+    slot: np.ndarray  # int64[SEGMENT]: row of Grams.key
+    seed: np.ndarray  # uint64[MAX_SEEDS]: question << 28 | document position << 12 | question position
+    spare: np.ndarray  # uint64[MAX_SEEDS]: for sorting
+    tally: np.ndarray  # uint8[65536]: seeds per question, hashed; zero between calls
+    load: np.ndarray  # int64[4096]: postings per n-gram, hashed
+
+
+class Window(NamedTuple):
+    """Working memory of one alignment."""
+
+    cells: np.ndarray  # uint8[MAX_CELLS + 16 * MAX_QUESTION]
+    row: np.ndarray  # float32[2 * OVERLAP + 4]
+    path: np.ndarray  # int32[MAX_QUESTION]: document position of each question token, or -1
+    bits: np.ndarray  # uint64[64]
+    part_gram: np.ndarray  # uint64[OVERLAP]: n-grams of a question, answer or passage
+    gram: np.ndarray  # uint64[OVERLAP]: n-grams of the text
+    set_a: np.ndarray  # uint64[2 * OVERLAP]: an open-addressed set
+    set_b: np.ndarray  # uint64[2 * OVERLAP]
+
+
+class Scratch(NamedTuple):
+    """Working memory of one scanning process."""
+
+    segment: Segment
+    hits: Hits
+    window: Window
+
+
+def make_scratch() -> Scratch:
+    """Working memory for `scan_texts`, about 9 MB."""
+    u64, u32, i64, i32, u8, f32 = (
+        np.uint64, np.uint32, np.int64, np.int32, np.uint8, np.float32,
+    )  # fmt: skip
+
+    def zeros(*sizes):
+        return [np.zeros(size, dtype) for size, dtype in sizes]
+
+    return Scratch(
+        Segment(*zeros((4096, i64), (SEGMENT, u32), (SEGMENT, i64), (SEGMENT, i64), (SEGMENT, u64))),
+        Hits(*zeros((SEGMENT, i32), (SEGMENT, i64), (MAX_SEEDS, u64), (MAX_SEEDS, u64), (65536, u8),
+                    (4096, i64))),
+        Window(*zeros((MAX_CELLS + 16 * MAX_QUESTION, u8), (2 * OVERLAP + 4, f32), (MAX_QUESTION, i32),
+                      (64, u64), (OVERLAP, u64), (OVERLAP, u64), (2 * OVERLAP, u64),
+                      (2 * OVERLAP, u64))),
+    )  # fmt: skip
+
+
+kernel = njit(cache=True, error_model="numpy")  # no check for division by zero
+
+
+# --- machine words -----------------------------------------------------------------------------------
+
+
+@intrinsic
+def load64(typingctx, array, index):
+    """uint64 from 8 bytes of a uint8 array at any byte offset (one unaligned load)."""
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        pointer = builder.gep(data, [args[1]])
+        word = builder.bitcast(pointer, ir.IntType(64).as_pointer())
+        return builder.load(word, align=1)
+
+    return types.uint64(array, types.int64), codegen
+
+
+@intrinsic
+def token_mask64(typingctx, array, index):
+    """One bit per byte of the 64 at `index`: ASCII letter, ASCII digit, or not ASCII."""
+
+    def codegen(context, builder, signature, args):
+        lanes = ir.VectorType(ir.IntType(8), 64)
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        pointer = builder.bitcast(builder.gep(data, [args[1]]), lanes.as_pointer())
+        block = builder.load(pointer, align=1)
+
+        def splat(value):
+            return ir.Constant(lanes, [value] * 64)
+
+        lower = builder.or_(block, splat(0x20))
+        letter = builder.icmp_unsigned("<", builder.sub(lower, splat(ord("a"))), splat(26))
+        digit = builder.icmp_unsigned("<", builder.sub(block, splat(ord("0"))), splat(10))
+        foreign = builder.icmp_unsigned(">=", block, splat(0x80))
+        bits = builder.or_(builder.or_(letter, digit), foreign)
+        return builder.bitcast(bits, ir.IntType(64))
+
+    return types.uint64(array, types.int64), codegen
+
+
+@intrinsic
+def trailing_zeros(typingctx, word):
+    """Zero bits below the lowest set bit of a uint64; 64 for zero."""
+
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), codegen
+
+
+# --- tokens ------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, inline="always", error_model="numpy")
+def _mix(state, word):
+    state = (state ^ word) * WORD_MIX
+    return state ^ (state >> U32)
+
+
+@njit(cache=True, inline="always", error_model="numpy")
+def _finish(state, has_digit):
+    """31 bits of hash and the digit flag."""
+    return np.uint32(((state * WORD_LAST) >> U32) & np.uint64(0xFFFFFFFE) | has_digit)
+
+
+@kernel
+def _foreign_run(data, first, last, table, token, start, end, count, limit):
+    """Tokens of a run of bytes that holds code points above 127.
+
+    data uint8[], the run is data[first:last] (bytes), table Codepoints; token uint32[], start and end
+    int64[] (bytes) are written from `count` on. Returns (count, next byte): fewer bytes than asked for
+    when less than 32 places are left before `limit`. Cost: linear in the bytes.
+    """
+    state = WORD_SEED
+    word = U0
+    filled = U0  # bytes in `word`
+    has_digit = U0
+    begin = -1  # first byte of the open token
+    stop = first  # byte after the open token
+    i = first
+    while i < last and count + 32 <= limit:
+        lead = np.int64(data[i])
+        point = lead
+        size = 1
+        if lead >= 0x80:
+            if 0xC2 <= lead < 0xE0 and i + 1 < last:
+                point = (lead & 0x1F) << 6 | (np.int64(data[i + 1]) & 0x3F)
+                size = 2
+            elif 0xE0 <= lead < 0xF0 and i + 2 < last:
+                point = (
+                    (lead & 0x0F) << 12
+                    | (np.int64(data[i + 1]) & 0x3F) << 6
+                    | (np.int64(data[i + 2]) & 0x3F)
+                )
+                size = 3
+            elif 0xF0 <= lead < 0xF5 and i + 3 < last:
+                point = (
+                    (lead & 0x07) << 18
+                    | (np.int64(data[i + 1]) & 0x3F) << 12
+                    | (np.int64(data[i + 2]) & 0x3F) << 6
+                    | (np.int64(data[i + 3]) & 0x3F)
+                )
+                size = 4
+            else:
+                point = 0  # not UTF-8: callers refuse such text, so a separator will do
+        point = min(point, 0x10FFFF)
+        entry = table.entries[np.int64(table.pages[point >> 8]) * 256 + (point & 255)]
+        parts = 1
+        base = 0
+        if entry >> U40 == EXPAND:
+            parts = np.int64((entry >> U32) & BYTE)
+            base = np.int64(entry & LOW32)
+        for p in range(parts):
+            if parts > 1:
+                entry = table.expansions[base + p]
+            kind = entry >> U40
+            if kind == SKIP:
+                if begin >= 0:
+                    stop = i + size
+                continue
+            if kind != LETTER and kind != DIGIT and begin >= 0:  # the open token ends here
+                if filled > U0:
+                    state = _mix(state, word)
+                token[count] = _finish(state, has_digit)
+                start[count] = begin
+                end[count] = stop
+                count += 1
+                begin = -1
+                state = WORD_SEED
+                word = U0
+                filled = U0
+                has_digit = U0
+            if kind == SEPARATOR:
+                continue
+            payload = entry & LOW32
+            if kind == SINGLE:
+                token[count] = _finish(_mix(WORD_SEED, payload), U0)
+                start[count] = i
+                end[count] = i + size
+                count += 1
+                continue
+            if begin < 0:
+                begin = i
+            stop = i + size
+            if kind == DIGIT:
+                has_digit = U1
+            length = (entry >> U32) & BYTE
+            word |= payload << (filled * U8)
+            filled += length
+            if filled >= U8:
+                state = _mix(state, word)
+                filled -= U8
+                word = U0
+                if filled > U0:
+                    word = payload >> ((length - filled) * U8)
+        i += size
+    if begin >= 0:
+        if i < last:  # out of room inside a token: it is read again by the next call
+            return count, begin
+        if filled > U0:
+            state = _mix(state, word)
+        token[count] = _finish(state, has_digit)
+        start[count] = begin
+        end[count] = stop
+        count += 1
+    return count, i
+
+
+@kernel
+def find_runs(data, first, last, edge):
+    """Runs of token bytes (see `token_mask64`) in data[first:last]: start, end, start, end, ...
+
+    data uint8[] with 64 more readable bytes; out: edge int64[] (bytes). Returns (number of edges, byte
+    to go on from): stops before a block when fewer than 66 places are left, and then closes an open
+    run there: the caller goes on from that run's start. Cost: linear, one branch a block.
+    """
+    limit = np.uint64(edge.shape[0] - 66)
+    count = U0
+    carry = U0  # last bit of the previous block
+    position = first
+    while position < last:
+        if count > limit:
+            break
+        mask = token_mask64(data, position)
+        left = last - position
+        if left < 64:
+            mask &= (U1 << np.uint64(left)) - U1
+        change = mask ^ (mask << U1 | carry)
+        carry = mask >> U63
+        while change != U0:
+            edge[count] = position + np.int64(trailing_zeros(change))
+            count += U1
+            change &= change - U1
+        position += 64
+    if position >= last:
+        if count & U1:
+            edge[count] = last
+            count += U1
+        return np.int64(count), last
+    if count & U1:
+        return np.int64(count) - 1, edge[count - U1]
+    return np.int64(count), position
+
+
+@kernel
+def tokenize(data, first, last, table, segment):
+    """Tokens of data[first:last] (bytes of UTF-8, 64 more readable), from index 0 of the outputs on.
+
+    data uint8[], table Codepoints; out: segment Segment (token, start, end). Stops early when the outputs fill up. Returns (number of tokens, byte to go on from;
+    `last` when done). A token's hash runs over the UTF-8 bytes of its folded form, eight at a time,
+    zero-padded, so that the ASCII path here and the table path of `_foreign_run` agree. Cost: linear.
+    """
+    edge, token, start, end, _ = segment
+    limit = np.uint64(token.shape[0])
+    count = U0
+    position = first
+    while position < last:
+        edges, position = find_runs(data, position, last, edge)
+        for e in range(U0, np.uint64(edges), np.uint64(2)):
+            run = edge[e]
+            run_end = edge[e + U1]
+            size = np.uint64(run_end - run)
+            keep = ALL if size >= U8 else ALL >> (U64 - size * U8)
+            word = load64(data, run) & keep
+            seen = word
+            has_digit = ~word & LETTER_BITS & keep
+            state = _mix(WORD_SEED, word | (CASE_BITS & keep))
+            i = run
+            while size > U8:
+                size -= U8
+                i += 8
+                keep = ALL if size >= U8 else ALL >> (U64 - size * U8)
+                word = load64(data, i) & keep
+                seen |= word
+                has_digit |= ~word & LETTER_BITS & keep
+                state = _mix(state, word | (CASE_BITS & keep))
+            if seen & HIGH_BITS == U0:
+                token[count] = _finish(state, U1 if has_digit != U0 else U0)
+                start[count] = run
+                end[count] = run_end
+                count += U1
+            else:
+                n, stop = _foreign_run(
+                    data, run, run_end, table, token, start, end, np.int64(count), np.int64(limit)
+                )
+                count = np.uint64(n)
+                if stop < run_end:
+                    return n, stop
+            if count + U64 > limit and run_end < last:
+                return np.int64(count), run_end
+    return np.int64(count), last
+
+
+# --- n-grams -----------------------------------------------------------------------------------------
+
+
+@njit(cache=True, inline="always", error_model="numpy")
+def _mix_gram(h):
+    h ^= h >> U29
+    h *= GRAM_MIX
+    return h ^ (h >> U32)
+
+
+@kernel
+def hash_grams(token, count, size, gram):
+    """64-bit hashes of all n-grams of token[:count].
+
+    token uint32[], size in 3..5 tokens; out: gram uint64[], index = first token of the n-gram.
+    Returns their number, max(0, count - size + 1). Cost: linear, no branches.
+    """
+    grams = count - size + 1
+    if grams <= 0:
+        return 0
+    if size == N:
+        for i in range(grams):
+            gram[i] = _mix_gram(
+                np.uint64(token[i]) * GRAM_4
+                + np.uint64(token[i + 1]) * GRAM_3
+                + np.uint64(token[i + 2]) * GRAM_2
+                + np.uint64(token[i + 3]) * GRAM_1
+                + np.uint64(token[i + 4])
+            )
+        return grams
+    for i in range(grams):
+        state = U0
+        for k in range(size):
+            state = _mix_gram(state * GRAM_1 + np.uint64(token[i + k]))
+        gram[i] = state
+    return grams
+
+
+@kernel
+def fill_filter(keys, words):
+    """Set the two bits of every key. keys uint64[]; out: words uint64[2**k], zero on entry."""
+    shift = U64 - trailing_zeros(np.uint64(words.shape[0]))
+    for i in range(keys.shape[0]):
+        h = keys[i]
+        words[h >> shift] |= U1 << (h & U63) | U1 << ((h >> U6) & U63)
+
+
+@kernel
+def tokenize_many(data, offsets, table, segment, most, out, length, ptr):
+    """Tokens of many texts, one after the other.
+
+    data uint8[] (64 more bytes readable), offsets int64[texts + 1] (bytes), table Codepoints, segment
+    Segment (scratch); most: tokens kept of one text. Out: out uint32[] and
+    length uint8[] (code points, at most 255), two places per byte suffice, ptr int64[texts + 1].
+    Returns the number of tokens.
+    """
+    total = 0
+    for t in range(offsets.shape[0] - 1):
+        ptr[t] = total
+        position = offsets[t]
+        while position < offsets[t + 1]:
+            n, position = tokenize(data, position, offsets[t + 1], table, segment)
+            for i in range(min(n, most - (total - ptr[t]))):
+                points = 0
+                for j in range(segment.start[i], segment.end[i]):
+                    points += 1 if (data[j] & 0xC0) != 0x80 else 0
+                out[total] = segment.token[i]
+                length[total] = min(points, 255)
+                total += 1
+    ptr[offsets.shape[0] - 1] = total
+    return total
+
+
+@kernel
+def hash_runs(token, ptr, out):
+    """One 64-bit hash per run of tokens. token uint32[], ptr int64[runs + 1]; out: uint64[runs]."""
+    for t in range(ptr.shape[0] - 1):
+        state = WORD_SEED
+        for i in range(ptr[t], ptr[t + 1]):
+            state = _mix_gram(state * GRAM_1 + np.uint64(token[i]))
+        out[t] = state
+
+
+@kernel
+def hash_many(token, ptr, size, gram):
+    """n-gram hashes of many token runs; places without a whole n-gram get 0.
+
+    token uint32[], ptr int64[texts + 1] (tokens), size in 3..5; out: gram uint64[tokens].
+    """
+    for t in range(ptr.shape[0] - 1):
+        first = ptr[t]
+        last = ptr[t + 1]
+        grams = hash_grams(token[first:last], last - first, size, gram[first:last])
+        for i in range(first + grams, last):
+            gram[i] = U0
+
+
+@kernel
+def mark_repeats(values, ptr, table, repeated):
+    """repeated[i] = 1 where values[i] occurred before in its own run.
+
+    values uint64[], ptr int64[runs + 1], table uint64[2**k] scratch, at least twice the longest run;
+    out: repeated uint8[]. The value 0 is never marked. Cost: linear.
+    """
+    for t in range(ptr.shape[0] - 1):
+        length = ptr[t + 1] - ptr[t]
+        size = np.uint64(16)
+        while size < np.uint64(2 * length):
+            size *= np.uint64(2)
+        for i in range(size):
+            table[i] = U0
+        for i in range(ptr[t], ptr[t + 1]):
+            repeated[i] = 0
+            if values[i] != U0 and _add(table, size, values[i]) == 0:
+                repeated[i] = 1
+
+
+@kernel
+def _add(table, size, value):
+    """Insert a non-zero value into an open-addressed set of `size` = 2**k places; 1 when it is new."""
+    place = (value >> U12) & (size - U1)
+    while table[place] != U0:
+        if table[place] == value:
+            return 0
+        place = (place + U1) & (size - U1)
+    table[place] = value
+    return 1
+
+
+@kernel
+def _has(table, size, value):
+    place = (value >> U12) & (size - U1)
+    while table[place] != U0:
+        if table[place] == value:
+            return True
+        place = (place + U1) & (size - U1)
+    return False
+
+
+@kernel
+def _clear(table, members):
+    """Empty the part of a set that `members` values need; returns its size, a power of two."""
+    size = np.uint64(16)
+    while size < np.uint64(2 * members):
+        size *= np.uint64(2)
+    for i in range(size):
+        table[i] = U0
+    return size
+
+
+# --- seeds -------------------------------------------------------------------------------------------
+
+
+@kernel
+def find_hits(index, gram, grams, step, base, hits):
+    """n-grams of a segment that the index holds.
+
+    index Grams, gram uint64[grams]; only every `step`-th position of the document is looked at,
+    `base` tokens of it lie before the segment. Out: hits Hits (position, slot). Returns their number.
+    Two passes: the filter, without branches, so that its cache misses overlap; then the table for
+    what is left.
+    """
+    words = index.filter
+    position = hits.position
+    shift = U64 - trailing_zeros(np.uint64(words.shape[0]))
+    found = U0
+    for i in range((step - base % step) % step, grams, step):
+        h = gram[i]
+        bits = U1 << (h & U63) | U1 << ((h >> U6) & U63)
+        position[found] = i
+        found += U1 if words[h >> shift] & bits == bits else U0
+    bucket_shift = U64 - trailing_zeros(np.uint64(index.bucket.shape[0] - 1))
+    kept = 0
+    for f in range(found):
+        h = gram[position[f]]
+        b = h >> bucket_shift
+        for k in range(np.int64(index.bucket[b]), np.int64(index.bucket[b + U1])):
+            if index.key[k] == h:
+                position[kept] = position[f]
+                hits.slot[kept] = k
+                kept += 1
+                break
+    return kept
+
+
+@kernel
+def expand_hits(index, seeds_of, hits, count, counters):
+    """Postings of the hits, as sorted seeds; questions with too few seeds are left out.
+
+    index Grams, seeds_of uint16[questions], hits Hits: position and slot, `count` of them. Out:
+    hits.seed, ascending. hits.tally is zero on entry and on return. When more postings than MAX_SEEDS
+    are due, the n-grams that are commonest here (occurrences x postings) are left out, and
+    counters[COUNT_CROWDED] says so. Returns the number of seeds. Cost: linear, and a radix sort.
+    """
+    seed, tally, load = hits.seed, hits.tally, hits.load
+    due = 0
+    for h in range(count):
+        due += index.ptr[hits.slot[h] + 1] - index.ptr[hits.slot[h]]
+    ceiling = due
+    if due > MAX_SEEDS:
+        counters[COUNT_CROWDED] += 1
+        ceiling = _crowd_ceiling(index, hits, count)
+    made = 0
+    for h in range(count):
+        slot = hits.slot[h]
+        if due > MAX_SEEDS and load[slot & 4095] > ceiling:
+            continue
+        place = np.uint64(hits.position[h]) << U12
+        for p in range(index.ptr[slot], index.ptr[slot + 1]):
+            q = np.uint64(index.question[p])
+            seed[made] = q << U28 | place | np.uint64(index.position[p])
+            made += 1
+            if tally[q & DPOS_MASK] < 255:
+                tally[q & DPOS_MASK] += 1
+    kept = 0
+    for s in range(made):
+        q = seed[s] >> U28
+        if tally[q & DPOS_MASK] >= seeds_needed(seeds_of[q]):
+            hits.spare[kept] = seed[s]
+            kept += 1
+    for s in range(made):
+        tally[(seed[s] >> U28) & DPOS_MASK] = 0
+    for s in range(kept):
+        seed[s] = hits.spare[s]
+    sort_words(seed, hits.spare, kept)
+    return kept
+
+
+@kernel
+def _crowd_ceiling(index, hits, count):
+    """The largest load (occurrences x postings, hashed) of an n-gram that lets all seeds fit."""
+    load = hits.load
+    for i in range(4096):
+        load[i] = 0
+    for h in range(count):
+        load[hits.slot[h] & 4095] += index.ptr[hits.slot[h] + 1] - index.ptr[hits.slot[h]]
+    ceiling = 1
+    while True:
+        total = 0
+        for i in range(4096):
+            if load[i] <= 2 * ceiling:
+                total += load[i]
+        if total > MAX_SEEDS or ceiling > 1 << 40:
+            return ceiling
+        ceiling *= 2
+
+
+@kernel
+def sort_words(word, spare, count):
+    """Sort word[:count] (uint64[]) ascending; spare uint64[] is scratch. Short: insertion, else radix."""
+    if count <= 48:
+        for i in range(1, count):
+            w = word[i]
+            j = i - 1
+            while j >= 0 and word[j] > w:
+                word[j + 1] = word[j]
+                j -= 1
+            word[j + 1] = w
+        return
+    common = word[0]
+    differ = U0
+    for i in range(count):
+        differ |= word[i] ^ common
+    places = np.zeros(257, np.int64)
+    shift = U0
+    while shift < U64:
+        if (differ >> shift) & BYTE != U0:
+            places[:] = 0
+            for i in range(count):
+                places[((word[i] >> shift) & BYTE) + U1] += 1
+            for d in range(256):
+                places[d + 1] += places[d]
+            for i in range(count):
+                d = (word[i] >> shift) & BYTE
+                spare[places[d]] = word[i]
+                places[d] += 1
+            for i in range(count):
+                word[i] = spare[i]
+        shift += U8
+
+
+@kernel
+def seeds_needed(seeds):
+    """Seeds a chain must have, of those its question could have: one in ten, at most 100."""
+    return min(max((np.int64(seeds) + 9) // 10, 1), 100)
+
+
+# --- chains ------------------------------------------------------------------------------------------
+
+
+@kernel
+def next_chain(question_ptr, seed, count, at, step, base):
+    """The chain that starts at seed[at]: seeds of one question, close together.
+
+    question_ptr int64[], seed uint64[count] sorted. A chain ends where the question changes, where more than 32 tokens and
+    an eighth of the question are without a seed, where it gets longer than twice the question plus
+    64, or where the question starts again. Returns (index after the chain, first seed, last seed,
+    distinct question positions, whether a sampled position is among them), seeds as uint64.
+    """
+    first = seed[at]
+    question = first >> U28
+    length = question_ptr[question + U1] - question_ptr[question]
+    begin = np.int64((first >> U12) & DPOS_MASK)
+    last = first
+    highest = np.int64(first & QPOS_MASK)
+    distinct = 1
+    sampled = step == 1 or (base + begin) % step == 0
+    previous = begin
+    i = at + 1
+    while i < count and seed[i] >> U28 == question:
+        d = np.int64((seed[i] >> U12) & DPOS_MASK)
+        q = np.int64(seed[i] & QPOS_MASK)
+        if d - previous > 32 + length // 8 or d - begin > 2 * length + 64:
+            break
+        if d > previous and q + length // 2 < highest and d - begin >= length // 2:
+            break
+        if d > previous:
+            distinct += 1
+            last = seed[i]
+            sampled = sampled or (base + d) % step == 0
+        highest = max(highest, q)
+        previous = d
+        i += 1
+    return i, first, last, distinct, sampled
+
+
+# --- alignment ---------------------------------------------------------------------------------------
+
+
+@kernel
+def bag_bound(question, weight, token, low, high, bits):
+    """Upper bound of the weight that any alignment can reach: question tokens present in the window.
+
+    question uint32[m], weight float32[m], token uint32[], window token[low:high]; bits uint64[64]
+    scratch (a 4096-bit set: collisions only raise the bound).
+    """
+    for i in range(64):
+        bits[i] = U0
+    for j in range(low, high):
+        h = np.uint64(token[j]) >> U6
+        bits[h & U63] |= U1 << ((h >> U6) & U63)
+    total = np.float32(0)
+    for i in range(question.shape[0]):
+        h = np.uint64(question[i]) >> U6
+        if bits[h & U63] & (U1 << ((h >> U6) & U63)):
+            total += abs(weight[i])
+    return total
+
+
+@kernel
+def align(question, weight, token, low, high, limit, window):
+    """Weighted longest common subsequence of a question and token[low:high].
+
+    question uint32[m], weight float32[m] (nats, sign ignored), token uint32[]; out: window.path
+    int32[m], document position of each question token or -1. Common heads
+    and tails are matched first (they belong to a best alignment), the rest by dynamic programming,
+    L[i, j] = max(L[i-1, j], L[i, j-1], L[i-1, j-1] + w[i] if equal), in a band when it would need
+    more than `limit` cells. Returns the cells used.
+    """
+    cells, row, path = window.cells, window.row, window.path
+    m = question.shape[0]
+    head = 0
+    while head < m and low + head < high and question[head] == token[low + head]:
+        path[head] = low + head
+        head += 1
+    tail = 0
+    while (
+        tail < m - head
+        and high - tail > low + head
+        and question[m - 1 - tail] == token[high - 1 - tail]
+    ):
+        path[m - 1 - tail] = high - 1 - tail
+        tail += 1
+    rows = m - head - tail
+    columns = high - low - head - tail
+    for i in range(rows):
+        path[head + i] = -1
+    if rows == 0 or columns <= 0:
+        return 0
+    band = columns
+    if rows * columns > limit:
+        band = min(max(limit // rows, 16), columns)
+    above = row[: columns + 1]
+    current = row[columns + 1 : 2 * columns + 2]
+    above[:] = 0
+    current[:] = 0
+    first = low + head
+    for i in range(rows):
+        t = question[head + i]
+        w = abs(weight[head + i]) + np.float32(0.01)
+        left = max(0, min(i * columns // rows - band // 2, columns - band))
+        right = min(columns, left + band)
+        if left > 0:
+            current[left] = above[left]
+        for j in range(left, right):
+            best = above[j + 1]
+            way = 1
+            if current[j] > best:
+                best = current[j]
+                way = 2
+            if t == token[first + j] and above[j] + w > best:
+                best = above[j] + w
+                way = 3
+            current[j + 1] = best
+            cells[i * band + j - left] = way
+        for j in range(right + 1, columns + 1):  # outside the band: what was reached so far
+            current[j] = current[right]
+        above, current = current, above
+    i = rows - 1
+    j = columns - 1
+    while i >= 0 and j >= 0:
+        left = max(0, min(i * columns // rows - band // 2, columns - band))
+        right = min(columns, left + band)
+        if j >= right:
+            j = right - 1
+            continue
+        if j < left:
+            i -= 1
+            continue
+        way = cells[i * band + j - left]
+        if way == 3:
+            path[head + i] = first + j
+            i -= 1
+            j -= 1
+        elif way == 2:
+            j -= 1
+        else:
+            i -= 1
+    return rows * min(band, columns)
+
+
+@kernel
+def trim_path(path, m):
+    """Drop matched tokens at either end that stand far from the rest of the match.
+
+    path int32[m] (document positions or -1), changed in place. A token stands far when the document
+    gap to the next matched one exceeds 8 plus twice the gap in the question.
+    """
+    while True:
+        i = 0
+        while i < m and path[i] < 0:
+            i += 1
+        k = i + 1
+        while k < m and path[k] < 0:
+            k += 1
+        if k >= m or path[k] - path[i] <= 8 + 2 * (k - i):
+            break
+        path[i] = -1
+    while True:
+        i = m - 1
+        while i >= 0 and path[i] < 0:
+            i -= 1
+        k = i - 1
+        while k >= 0 and path[k] < 0:
+            k -= 1
+        if k < 0 or path[i] - path[k] <= 8 + 2 * (i - k):
+            break
+        path[i] = -1
+
+
+@kernel
+def measure_path(question, weight, token, path):
+    """What an alignment shows.
+
+    question uint32[m], weight float32[m], token uint32[], path int32[m]. Returns (weight covered,
+    information, first and last document position, numbers of the question not found, numbers that
+    stand in another number's place). Information is the weight of the distinct tokens found, less
+    that of those not found, less STRANGER nats for each foreign token in between: what is there
+    speaks for a copy, what is missing against. Only gaps of like size on both sides count as changed
+    numbers: a longer insertion is none.
+    """
+    m = question.shape[0]
+    covered = np.float32(0)
+    information = np.float32(0)
+    matched = 0
+    first = -1
+    last = -1
+    missing = 0
+    changed = 0
+    gap_numbers = 0
+    gap = 0
+    for i in range(m):
+        if path[i] < 0:
+            gap += 1
+            gap_numbers += np.int64(question[i] & 1)
+            information -= max(weight[i], np.float32(0))
+            continue
+        matched += 1
+        covered += abs(weight[i])
+        information += max(weight[i], np.float32(0))
+        if first < 0:
+            first = path[i]
+        elif gap_numbers and path[i] - last - 1 <= 2 * gap + 2:
+            here = 0
+            for j in range(last + 1, path[i]):
+                here += np.int64(token[j] & 1)
+            changed += min(here, gap_numbers)
+        missing += gap_numbers
+        gap_numbers = 0
+        gap = 0
+        last = path[i]
+    missing += gap_numbers
+    information -= STRANGER * np.float32(last - first + 1 - matched)
+    return covered, information, first, last, missing, changed
+
+
+# --- the published score -----------------------------------------------------------------------------
+
+
+@kernel
+def question_overlap(gram, grams, question, gram_weight, anchor, window):
+    """Question overlap of the published rule around one seed.
+
+    gram uint64[grams]: n-grams of the segment; question uint32[m], gram_weight float32[m]: idf of each
+    distinct n-gram, 0 where it is repeated; anchor: n-gram position of a seed. Walks left, then right,
+    until 11 n-grams in a row are not in the question. Returns (overlap 0..1, distinct n-grams of the
+    question).
+    """
+    m = question.shape[0]
+    own = window.part_gram
+    owned = hash_grams(question, m, N, own)
+    members, found = window.set_a, window.set_b
+    size = _clear(members, owned)
+    found_size = _clear(found, owned)
+    for i in range(owned):
+        _add(members, size, own[i])
+    for direction in (-1, 1):
+        misses = 0
+        i = anchor
+        while 0 <= i < grams and misses < 11:
+            if _has(members, size, gram[i]):
+                _add(found, found_size, gram[i])
+                misses = 0
+            else:
+                misses += 1
+            i += direction
+    distinct = 0
+    total = np.float32(0)
+    weight = np.float32(0)
+    for i in range(owned):
+        if gram_weight[i] > 0:
+            distinct += 1
+            total += gram_weight[i]
+            if _has(found, found_size, own[i]):
+                weight += gram_weight[i]
+    return weight / total if total > 0 else np.float32(0), distinct
+
+
+@kernel
+def find_answer(answer, gram_weight, token, count, begin, window):
+    """Answer overlap of the published rule: up to 3 tokens exactly, longer ones by 3-grams.
+
+    answer uint32[k], gram_weight float32[k] (idf of distinct 3-grams); token uint32[count]; begin:
+    token after the question. Looked for after the question only: a short one starts within 50 tokens,
+    a longer one stands within max(100, twice its length). Returns (overlap 0..1, first token, last
+    token); -1 where nothing was found.
+    """
+    k = answer.shape[0]
+    if k <= ANSWER_N:
+        for j in range(begin, min(begin + 50, count - k + 1) if k else begin):
+            i = 0
+            while i < k and token[j + i] == answer[i]:
+                i += 1
+            if i == k:
+                return np.float32(1), j, j + k - 1
+        return np.float32(0), -1, -1
+    stop = min(begin + max(100, 2 * k), count, begin + OVERLAP)
+    if stop - begin < ANSWER_N:
+        return np.float32(0), -1, -1
+    grams = hash_grams(token[begin:stop], stop - begin, ANSWER_N, window.gram)
+    own = window.part_gram
+    owned = hash_grams(answer, k, ANSWER_N, own)
+    size = _clear(window.set_a, grams)
+    for j in range(grams):
+        _add(window.set_a, size, window.gram[j])
+    total = np.float32(0)
+    found = np.float32(0)
+    for i in range(owned):
+        total += gram_weight[i]
+        if gram_weight[i] > 0 and _has(window.set_a, size, own[i]):
+            found += gram_weight[i]
+    if found <= 0:
+        return np.float32(0), -1, -1
+    size = _clear(window.set_a, owned)
+    for i in range(owned):
+        _add(window.set_a, size, own[i])
+    first = -1
+    last = -1
+    for j in range(grams):
+        if _has(window.set_a, size, window.gram[j]):
+            if first < 0:
+                first = begin + j
+            last = begin + j + ANSWER_N - 1
+    return found / total, first, last
+
+
+@kernel
+def best_option(answers, item, token, count, begin, window):
+    """The answer of an item that stands nearest to whole after a question.
+
+    answers Answers, token uint32[count]; begin: token after the question. Ties go to the correct
+    option, then to the first. Returns (option or -1, overlap, first token, last token, information
+    found in nats, distinct tokens of that answer, or of the first one that has any).
+    """
+    best = -1
+    overlap = np.float32(0)
+    first = -1
+    last = -1
+    shown = -1
+    for a in range(answers.of_item[item], answers.of_item[item + 1]):
+        low = answers.ptr[a]
+        high = answers.ptr[a + 1]
+        if shown < 0 and high > low:
+            shown = a
+        found, x, y = find_answer(
+            answers.token[low:high], answers.gram_weight[low:high], token, count, begin, window
+        )
+        preferred = best >= 0 and answers.correct[a] > answers.correct[best]
+        if found > overlap or (found == overlap and found > 0 and preferred):
+            best = a
+            shown = a
+            overlap = found
+            first = x
+            last = y
+    information = np.float32(0)
+    distinct = 0
+    if shown >= 0:
+        for i in range(answers.ptr[shown], answers.ptr[shown + 1]):
+            if answers.weight[i] > 0:
+                information += answers.weight[i]
+                distinct += 1
+    option = best - answers.of_item[item] if best >= 0 else -1
+    return option, overlap, first, last, information * overlap, distinct
+
+
+@kernel
+def find_passage(passages, item, token, begin, window):
+    """Passage overlap of the published rule: 4-grams in the max(100, twice) tokens before the question.
+
+    passages Passages, token uint32[]; begin: first token of the question. Walks backwards; after the
+    first hit, three misses in a row end it. Returns (overlap 0..1, tokens of the passage, 0 = none).
+    """
+    p = passages.of_item[item]
+    if p < 0:
+        return np.float32(0), 0
+    first = passages.ptr[p]
+    length = passages.ptr[p + 1] - first
+    known = min(length, OVERLAP // 2)
+    own = window.part_gram
+    owned = hash_grams(passages.token[first : first + known], known, PASSAGE_N, own)
+    low = max(0, begin - max(100, 2 * known))
+    grams = hash_grams(token[low:begin], begin - low, PASSAGE_N, window.gram)
+    members, found = window.set_a, window.set_b
+    size = _clear(members, owned)
+    found_size = _clear(found, owned)
+    for i in range(owned):
+        _add(members, size, own[i])
+    hit = False
+    misses = 0
+    j = grams - 1
+    while j >= 0 and misses < 3:
+        if _has(members, size, window.gram[j]):
+            _add(found, found_size, window.gram[j])
+            hit = True
+            misses = 0
+        elif hit:
+            misses += 1
+        j -= 1
+    total = np.float32(0)
+    weight = np.float32(0)
+    for i in range(owned):
+        total += passages.gram_weight[first + i]
+        if passages.gram_weight[first + i] > 0 and _has(found, found_size, own[i]):
+            weight += passages.gram_weight[first + i]
+    return weight / total if total > 0 else np.float32(0), length
+
+
+# --- the scan ----------------------------------------------------------------------------------------
+
+
+@kernel
+def align_chain(questions, first, last, segment, count, cells_left, window):
+    """Align the question of a chain with the text around its seeds; the path lies in window.path.
+
+    questions Questions; first, last: outer seeds of the chain; segment.token[:count]. Returns
+    (coverage 0..1, information, first token, last token, numbers missing, numbers changed, cells
+    used); coverage is 0 when the chain is not worth a row.
+    """
+    token = segment.token
+    q = first >> U28
+    low = questions.ptr[q]
+    m = questions.ptr[q + U1] - low
+    question = questions.token[low : low + m]
+    weight = questions.weight[low : low + m]
+    total = questions.total[q]
+    none = np.float32(0)
+    slack = 3 + m // 8
+    begin = np.int64((first >> U12) & DPOS_MASK) - np.int64(first & QPOS_MASK)
+    if begin < 0 or token[begin] != question[0]:
+        begin = max(0, begin - slack)
+    end = np.int64((last >> U12) & DPOS_MASK) - np.int64(last & QPOS_MASK) + m
+    if end > count or token[end - 1] != question[m - 1]:
+        end = min(count, end + slack)
+    end = max(min(end, begin + OVERLAP), begin + 1)
+    if total <= 0 or bag_bound(question, weight, token, begin, end, window.bits) < MIN_COVERAGE * total:
+        return none, none, 0, 0, 0, 0, 0
+    limit = MAX_CELLS if cells_left > 0 else 16 * m
+    used = align(question, weight, token, begin, end, limit, window)
+    trim_path(window.path, m)
+    covered, information, x, y, missing, changed = measure_path(question, weight, token, window.path)
+    coverage = min(covered / total, np.float32(1))
+    if x < 0 or coverage < MIN_COVERAGE:
+        return none, none, 0, 0, 0, 0, used
+    return coverage, information, x, y, missing, changed, used
+
+
+@kernel
+def judge_chain(index, first, last, count, grams, text, segment, window, cells_left, out_i, out_f, rows):
+    """Align one chain and write a row for each item that asks its question.
+
+    index IndexArrays; first, last: outer seeds; segment.token[:count] and segment.gram[:grams]; text:
+    number of the text in the batch. Out: out_i int64[cap, INTS], out_f float32[cap, FLOATS], from
+    `rows` on. Returns (rows, cells used); rows is -1 when the outputs are full.
+    """
+    questions = index.questions
+    coverage, information, begin, end, missing, changed, used = align_chain(
+        questions, first, last, segment, count, cells_left, window
+    )
+    if coverage == 0:
+        return rows, used
+    q = first >> U28
+    low = questions.ptr[q]
+    m = questions.ptr[q + U1] - low
+    overlap, distinct = question_overlap(
+        segment.gram, grams, questions.token[low : low + m], questions.gram_weight[low : low + m],
+        np.int64((first >> U12) & DPOS_MASK), window,
+    )  # fmt: skip
+    if information < MIN_INFORMATION and overlap < MIN_OVERLAP:
+        return rows, used
+    for o in range(questions.owner_ptr[q], questions.owner_ptr[q + U1]):
+        if rows == out_i.shape[0]:
+            return -1, used
+        item = np.int64(questions.owner[o])
+        option, answer_overlap, x, y, answer_information, answer_tokens = best_option(
+            index.answers, item, segment.token, count, end + 1, window
+        )
+        passage_overlap, passage_tokens = find_passage(
+            index.passages, item, segment.token, begin, window
+        )
+        ints = out_i[rows]
+        floats = out_f[rows]
+        ints[TEXT] = text
+        ints[ITEM] = item
+        ints[START] = segment.start[begin]
+        ints[END] = segment.end[end]
+        ints[ANSWER_START] = segment.start[x] if x >= 0 else -1
+        ints[ANSWER_END] = segment.end[y] if x >= 0 else -1
+        ints[OPTION] = option
+        ints[NUMBERS_MISSING] = missing
+        ints[NUMBERS_CHANGED] = changed
+        ints[QUESTION_TOKENS] = m
+        ints[QUESTION_GRAMS] = distinct
+        ints[ANSWER_TOKENS] = answer_tokens
+        ints[PASSAGE_TOKENS] = passage_tokens
+        floats[COVERAGE] = coverage
+        floats[INFORMATION] = information
+        floats[ANSWER_INFORMATION] = answer_information
+        floats[QUESTION_OVERLAP] = overlap
+        floats[ANSWER_OVERLAP] = answer_overlap
+        floats[PASSAGE_OVERLAP] = passage_overlap
+        rows += 1
+    return rows, used
+
+
+@kernel
+def scan_segment(index, count, grams, text, step, base, scratch, counters, out_i, out_f, rows):
+    """Hits, seeds, chains and rows of the segment that lies in scratch.segment.
+
+    Arguments as in `scan_texts`; base: tokens of the document before the segment. Returns the number
+    of rows, -1 when the outputs are full.
+    """
+    hits, segment = scratch.hits, scratch.segment
+    found = find_hits(index.grams, segment.gram, grams, step, base, hits)
+    if step > 1 and found > 0:  # a sampled hit: now look at every position
+        found = find_hits(index.grams, segment.gram, grams, 1, base, hits)
+    counters[COUNT_HITS] += found
+    if found == 0:
+        return rows
+    seeds = expand_hits(index.grams, index.questions.seeds, hits, found, counters)
+    counters[COUNT_SEEDS] += seeds
+    cells_left = CELL_BUDGET
+    at = 0
+    while at < seeds:
+        question = hits.seed[at] >> U28
+        at, first, last, distinct, sampled = next_chain(
+            index.questions.ptr, hits.seed, seeds, at, step, base
+        )
+        if not sampled or distinct < seeds_needed(index.questions.seeds[question]):
+            continue
+        counters[COUNT_CHAINS] += 1
+        if cells_left <= 0:
+            counters[COUNT_HURRIED] += 1
+        rows, used = judge_chain(
+            index, first, last, count, grams, text, segment, scratch.window, cells_left,
+            out_i, out_f, rows,
+        )  # fmt: skip
+        if rows < 0:
+            return rows
+        counters[COUNT_CELLS] += used
+        cells_left -= used
+    return rows
+
+
+@kernel
+def scan_texts(data, offsets, text, table, index, step, scratch, counters, out_i, out_f):
+    """The detector: tokens, n-grams, hits, seeds, chains, alignment, for texts from `text` on.
+
+    data uint8[] (64 more bytes readable), offsets int64[texts + 1] (bytes), table Codepoints, index
+    IndexArrays, step: look up every step-th position, scratch Scratch, counters int64[COUNTERS]
+    (added to). Out: out_i int64[cap, INTS], out_f float32[cap, FLOATS]. Returns (rows, next text):
+    it stops early, before a text whose rows do not fit. Cost: linear in the bytes, plus the
+    alignments, both bounded per segment.
+    """
+    rows = 0
+    segment = scratch.segment
+    while text < offsets.shape[0] - 1:
+        rows_before = rows
+        position = offsets[text]
+        base = 0
+        while True:
+            count, reached = tokenize(data, position, offsets[text + 1], table, segment)
+            counters[COUNT_TOKENS] += count
+            grams = hash_grams(segment.token, count, N, segment.gram)
+            rows = scan_segment(
+                index, count, grams, text, step, base, scratch, counters, out_i, out_f, rows
+            )
+            if rows < 0:
+                return rows_before, text
+            if reached >= offsets[text + 1]:
+                break
+            position = segment.start[count - OVERLAP]
+            base += count - OVERLAP
+        text += 1
+    return rows, text

@@ -1,0 +1,191 @@
+"""Texts and an index to matches.
+
+`scan_batch` is the function to read first: kernels find the places, the rest turns them into rows of
+`records.match_schema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from unseen import index as _index
+from unseen import kernels, records, score, tokens, verdict
+
+QUOTE_CONTEXT = 80  # characters shown on either side of a match
+QUOTE_LENGTH = 2000  # characters of a match that are quoted at most
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+
+
+class Scanner:
+    """Scans batches against one index; owns the scratch memory. One per process."""
+
+    def __init__(self, index: _index.Index, *, stride: int = 1) -> None:
+        self.index = index
+        self.stride = stride
+        self.scratch = kernels.make_scratch()
+        self.counters = np.zeros(kernels.COUNTERS, np.int64)
+        self.room = 4096  # rows of the output buffers
+
+    def find(self, data: npt.NDArray[np.uint8], offsets: Ints) -> tuple[Ints, Floats]:
+        """Kernel rows of a batch: int64[n, INTS], float32[n, FLOATS] (columns named in `kernels`)."""
+        texts = len(offsets) - 1
+        text, found = 0, []
+        while text < texts:
+            ints = np.empty((self.room, kernels.INTS), np.int64)
+            floats = np.empty((self.room, kernels.FLOATS), np.float32)
+            rows, reached = kernels.scan_texts(
+                tokens.frozen(data), tokens.frozen(offsets), text, tokens.codepoints(),
+                self.index.arrays, self.stride, self.scratch, self.counters, ints, floats,
+            )  # fmt: skip
+            found.append((ints[:rows], floats[:rows]))
+            if reached == text:
+                self.room *= 4  # one text alone has more rows than fit
+            text = reached
+        return drop_repeats(
+            np.concatenate([i for i, _ in found] or [np.empty((0, kernels.INTS), np.int64)]),
+            np.concatenate([f for _, f in found] or [np.empty((0, kernels.FLOATS), np.float32)]),
+        )
+
+
+def scan_batch(
+    scanner: Scanner,
+    data: npt.NDArray[np.uint8],
+    offsets: Ints,
+    *,
+    policy: verdict.Policy,
+    rows: Ints | None = None,
+    ids: Sequence[str | None] | None = None,
+) -> pa.Table:
+    """Matches of a batch of texts.
+
+    data uint8: UTF-8 of all texts back to back with 64 more readable bytes; offsets int64[texts + 1]
+    (bytes); rows and ids: row number and document id of each text. Returns a table with
+    `records.match_schema`, by row, start, then item.
+    """
+    ints, floats = scanner.find(data, offsets)
+    if len(ints) == 0:
+        return records.match_schema().empty_table()
+    columns = measures(scanner.index, ints, floats)
+    columns["evidence"] = verdict.evidence_of(columns)
+    columns["verdict"] = verdict.verdict_of(columns, policy)
+    columns |= places(data, offsets, ints)
+    text = ints[:, kernels.TEXT]
+    columns["row"] = text if rows is None else np.asarray(rows)[text]
+    columns["doc_id"] = [None if ids is None else ids[t] for t in text.tolist()]
+    columns |= item_texts(scanner.index, ints)
+    schema = records.match_schema()
+    return pa.Table.from_arrays(
+        [pa.array(columns[name], schema.field(name).type) for name in schema.names], schema=schema
+    )
+
+
+def drop_repeats(ints: Ints, floats: Floats) -> tuple[Ints, Floats]:
+    """One row where several chains, or two segments, found the same copy of an item.
+
+    Rows of one text and item whose spans overlap: the best coverage stays, then the earliest. Returns
+    the rest by text, start and item.
+    """
+    text, item, start, end = (
+        ints[:, k] for k in (kernels.TEXT, kernels.ITEM, kernels.START, kernels.END)
+    )
+    keep = np.ones(len(ints), bool)
+    while True:  # each pass drops the worse of neighbours that overlap; runs are short
+        left = np.flatnonzero(keep)
+        left = left[np.lexsort((start[left], item[left], text[left]))]
+        a, b = left[:-1], left[1:]
+        clash = (text[a] == text[b]) & (item[a] == item[b]) & (start[b] < end[a])
+        if not clash.any():
+            break
+        first_worse = floats[a, kernels.COVERAGE] < floats[b, kernels.COVERAGE]
+        keep[np.where(first_worse, a, b)[clash]] = False
+    kept = np.flatnonzero(keep)
+    kept = kept[np.lexsort((item[kept], start[kept], text[kept]))]
+    return ints[kept], floats[kept]
+
+
+def measures(index: _index.Index, ints: Ints, floats: Floats) -> dict[str, Any]:
+    """The measured columns of a match, and suite and split, as NumPy arrays."""
+    answers = index.arrays.answers
+    item = ints[:, kernels.ITEM]
+    option = ints[:, kernels.OPTION]
+    lengths = score.Lengths(
+        question=ints[:, kernels.QUESTION_TOKENS],
+        question_grams=ints[:, kernels.QUESTION_GRAMS],
+        answer=ints[:, kernels.ANSWER_TOKENS],
+        passage=ints[:, kernels.PASSAGE_TOKENS],
+    )
+    oq, oa, op = (
+        floats[:, k].astype(np.float64)
+        for k in (kernels.QUESTION_OVERLAP, kernels.ANSWER_OVERLAP, kernels.PASSAGE_OVERLAP)
+    )
+    right = np.zeros(len(item), bool)
+    right[option >= 0] = answers.correct[(answers.of_item[item] + option)[option >= 0]] == 1
+    return {
+        "coverage": floats[:, kernels.COVERAGE],
+        "information": floats[:, kernels.INFORMATION],
+        "answer_information": floats[:, kernels.ANSWER_INFORMATION],
+        "question_overlap": oq,
+        "answer_overlap": oa,
+        "passage_overlap": op,
+        "score": score.published(oq, oa, op, lengths),
+        "numbers_kept": ints[:, kernels.NUMBERS_MISSING] == 0,
+        "numbers_changed": ints[:, kernels.NUMBERS_CHANGED],
+        "option": option,
+        "option_correct": np.ma.masked_array(right, option < 0),
+        "suite": index.items["suite"].take(pa.array(item)).to_numpy(zero_copy_only=False),
+        "split": index.items["split"].take(pa.array(item)).to_numpy(zero_copy_only=False),
+    }
+
+
+def places(data: npt.NDArray[np.uint8], offsets: Ints, ints: Ints) -> dict[str, Any]:
+    """Character offsets and quotes of matches, each document decoded once."""
+    names = ("start", "end", "answer_start", "answer_end")
+    columns = (kernels.START, kernels.END, kernels.ANSWER_START, kernels.ANSWER_END)
+    spans = ints[:, columns]
+    out = np.empty_like(spans)
+    quotes: list[str] = []
+    first = 0
+    while first < len(ints):
+        text = ints[first, kernels.TEXT]
+        last = first + int(np.searchsorted(ints[first:, kernels.TEXT], text, "right"))
+        raw = data[offsets[text] : offsets[text + 1]].tobytes()
+        local = np.where(spans[first:last] >= 0, spans[first:last] - offsets[text], -1)
+        flat = tokens.char_offsets(raw, local.ravel().tolist())
+        out[first:last] = np.array(flat, np.int64).reshape(-1, 4)
+        whole = raw.decode(errors="replace")
+        quotes += [quote(whole, *span) for span in out[first:last].tolist()]
+        first = last
+    return {**{name: out[:, k] for k, name in enumerate(names)}, "quote": quotes}
+
+
+def quote(text: str, start: int, end: int, answer_start: int, answer_end: int) -> str:
+    """The match with its answer and some context, cut in the middle when it is long."""
+    low, high = max(0, start - QUOTE_CONTEXT), max(end, answer_end) + QUOTE_CONTEXT
+    if high - low > QUOTE_LENGTH:
+        half = QUOTE_LENGTH // 2
+        return text[low : low + half] + " [...] " + text[high - half : high]
+    return text[low:high]
+
+
+def item_texts(index: _index.Index, ints: Ints) -> dict[str, Any]:
+    """Columns that come from the reference set: item, language, question, answer."""
+    rows, inverse = np.unique(ints[:, kernels.ITEM], return_inverse=True)
+    taken = index.items.select(["item", "language", "question", "answers", "correct"]).take(pa.array(rows))
+    columns = {name: taken[name].to_pylist() for name in taken.column_names}
+    answers = []
+    for k, option in zip(inverse.tolist(), ints[:, kernels.OPTION].tolist(), strict=True):
+        given, marks = columns["answers"][k] or [], columns["correct"][k] or []
+        right = marks.index(True) if True in marks else 0
+        chosen = option if option >= 0 else right
+        answers.append(given[chosen] if chosen < len(given) else None)
+    picked = {
+        name: [columns[name][k] for k in inverse.tolist()] for name in ("item", "language", "question")
+    }
+    return {**picked, "answer": answers}
