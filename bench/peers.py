@@ -43,7 +43,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from bench.generate import CLASSES, generate, read_jsonl, write_jsonl
+from bench.generate import CLASSES, read_jsonl, write_jsonl
 
 PEERS = {"decon": ("decontaminate", "0.3.0.post4"), "corpus-assay": ("corpus-assay", "0.1.0")}
 LONG_QUESTION_WORDS = 8
@@ -492,7 +492,7 @@ def show_speed(speed: dict[str, Any], index: dict[str, dict[str, float]]) -> Non
     title = f"ordinary text: {documents:,} documents, {size:.0f} MB; medians of {speed['repeat']}"
     table = Table(
         *("tool", "cores", "MB/s net", "MB/CPU s net", "MB/s gross", "docs/s net", "start s"),
-        *("index s", "CPU s", "peak MB", "largest MB", "unseen is", "by CPU"),
+        *("index s", "CPU s", "CPU/wall", "peak MB", "largest MB", "unseen is", "by CPU"),
         title=title,
     )
     base = {f["cores"]: f for f in speed["figures"] if f["tool"] == "unseen"}
@@ -509,6 +509,7 @@ def show_speed(speed: dict[str, Any], index: dict[str, dict[str, float]]) -> Non
             number(row["start_s"], 2),
             number(built["wall"], 2) if built else "in start",
             number(row["cpu_s"], 2),
+            number(row["cpu_s"] / row["wall_s"], 2),
             number(row["peak_mb"]),
             number(row["largest_process_mb"]),
             times(own.get("mb_per_s_net"), row["mb_per_s_net"]),
@@ -803,7 +804,15 @@ def machine() -> dict[str, Any]:
     cpu = platform.processor()
     with contextlib.suppress(OSError, IndexError):
         cpu = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[0]
-    return {"cpu": cpu, "cores": os.cpu_count(), "system": platform.platform()}
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        console.print(f"[yellow]other work is running (load {load:.1f}): the times will suffer")
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "system": platform.platform(),
+        "load_before": load,
+    }
 
 
 def versions() -> dict[str, str]:
@@ -828,10 +837,14 @@ def prepare(place: Place, arguments: argparse.Namespace) -> dict[str, Any]:
     names = ("seed", "mb", "per_class", "per_suite")
     wanted = {name: getattr(arguments, name) for name in names}
     marker = place.planted / "settings.json"
-    settings = wanted | {"data": str(arguments.data.resolve()) if arguments.data else None}
+    settings = wanted | {"data": str(arguments.data) if arguments.data else None}
     if not marker.exists() or json.loads(marker.read_text()) != settings:
         console.print(f"making the planted pool in {place.planted}")
-        generate(place.planted, data=arguments.data, **wanted)
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in wanted.items()]
+        options += [f"--data={arguments.data}"] if arguments.data else []
+        command = [sys.executable, "-m", "bench.generate", f"--out={place.planted}", *options]
+        # A process of its own: a child's peak memory starts at that of its parent.
+        subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
         marker.write_text(json.dumps(settings))
     summary: dict[str, Any] = json.loads((place.planted / "generate.json").read_text())
     return summary
@@ -865,6 +878,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
+    options.data = options.data and options.data.resolve()
     place = Place(options.work.resolve(), options.work.resolve() / "planted")
     saved = place.work / "agreement.json"
     if options.explain:

@@ -14,7 +14,7 @@ import math
 import pathlib
 import shutil
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -41,16 +41,23 @@ Floats = npt.NDArray[np.float32]
 Longs = npt.NDArray[np.int64]
 
 
-class Index:
-    """An open index. Use `Index.open` or `Index.build`; it is read-only and may be shared."""
+class CompiledIndex:
+    """An open index, without the scan (`scan.Index` adds it). It is read-only and may be shared."""
 
-    def __init__(self, arrays: kernels.IndexArrays, items: pa.Table, header: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        arrays: kernels.IndexArrays,
+        items: pa.Table,
+        header: Mapping[str, Any],
+        path: pathlib.Path | None = None,
+    ) -> None:
         self.arrays = arrays
         self.items = items
         self.header = dict(header)
+        self.path = path
 
     @classmethod
-    def open(cls, path: str | pathlib.Path) -> Index:
+    def open(cls, path: str | pathlib.Path) -> Self:
         """Map an index folder; takes milliseconds.
 
         Raises BadIndex when it is missing, incomplete, or made by another format or tokenizer.
@@ -68,10 +75,10 @@ class Index:
             arrays.append(np.asarray(array))
         with pa.memory_map(str(folder / "items.arrow")) as source:
             items = pa.ipc.open_file(source).read_all()
-        return cls(from_flat(arrays), items, header)
+        return cls(from_flat(arrays), items, header, folder.resolve())
 
     @classmethod
-    def build(cls, items: pa.Table | Iterable[Mapping[str, Any]], *, allow_empty: bool = False) -> Index:
+    def build(cls, items: pa.Table | Iterable[Mapping[str, Any]], *, allow_empty: bool = False) -> Self:
         """Compile items (a table with `records.item_schema`, or dicts with its fields) in memory.
 
         Raises BadInput when two different items share suite, split and id, and, unless `allow_empty`,
@@ -114,6 +121,12 @@ class Index:
             shutil.rmtree(folder)
         partial.rename(folder)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its path, when it has one: workers map it again."""
+        if self.path is not None:
+            return type(self).open, (self.path,)
+        return type(self), (self.arrays, self.items, self.header)
+
     @property
     def content_hash(self) -> str:
         """xxh3-128 over all arrays and items: equal hashes mean equal results."""
@@ -140,7 +153,9 @@ def read_header(folder: pathlib.Path) -> dict[str, Any]:
     try:
         header = json.loads((folder / "header.json").read_text())
     except (OSError, ValueError) as error:
-        raise BadIndex(f"{folder} is not an index: header.json cannot be read ({error})", REBUILD) from error
+        raise BadIndex(
+            f"{folder} is not an index: header.json cannot be read ({error})", REBUILD
+        ) from error
     if header.get("format") != FORMAT:
         raise BadIndex(
             f"{folder} has index format {header.get('format')}, this version reads {FORMAT}", REBUILD
@@ -269,9 +284,7 @@ def pointers(sizes: Longs) -> Longs:
 
 def compile_items(table: pa.Table) -> tuple[kernels.IndexArrays, npt.NDArray[np.int8], dict[str, int]]:
     """The arrays of an index, the status of each item, and counts. `table` is in order."""
-    questions = distinct_runs(
-        tokens.tokenize(table["question"].to_pylist(), most=kernels.MAX_QUESTION)
-    )
+    questions = distinct_runs(tokens.tokenize(table["question"].to_pylist(), most=kernels.MAX_QUESTION))
     answers, option_ptr, correct = answers_of(table)
     passages = distinct_runs(tokens.tokenize(table["passage"].to_pylist()))
 
@@ -279,7 +292,7 @@ def compile_items(table: pa.Table) -> tuple[kernels.IndexArrays, npt.NDArray[np.
     asked = np.flatnonzero(questions.of_item >= 0)
     question_language = np.zeros(len(questions.ptr) - 1, np.int64)
     question_language[questions.of_item[asked][::-1]] = language[asked][::-1]
-    frequency = TokenFrequency(questions, question_language)
+    frequency = TokenFrequency(questions, question_language, int(language.max(initial=0)) + 1)
     weight = frequency.weights(
         questions.token, questions.length, np.repeat(question_language, np.diff(questions.ptr))
     )
@@ -295,7 +308,9 @@ def compile_items(table: pa.Table) -> tuple[kernels.IndexArrays, npt.NDArray[np.
     owner_ptr, owner = owners(questions.of_item, len(questions.ptr) - 1)
 
     arrays = kernels.IndexArrays(
-        kernels.Grams(bloom(found.key), buckets(found.key), found.key, found.ptr, found.question, found.position),
+        kernels.Grams(
+            bloom(found.key), buckets(found.key), found.key, found.ptr, found.question, found.position
+        ),
         kernels.Questions(
             ptr=questions.ptr,
             token=questions.token,
@@ -322,7 +337,11 @@ def compile_items(table: pa.Table) -> tuple[kernels.IndexArrays, npt.NDArray[np.
         ),
     )
     arrays = from_flat([tokens.frozen(np.ascontiguousarray(a)) for _, a in flat(arrays)])
-    facts = {"questions": len(questions.ptr) - 1, "ngrams": len(found.key), "postings": len(found.question)}
+    facts = {
+        "questions": len(questions.ptr) - 1,
+        "ngrams": len(found.key),
+        "postings": len(found.question),
+    }
     return arrays, item_status(arrays, questions), facts
 
 
@@ -363,17 +382,20 @@ def answers_of(table: pa.Table) -> tuple[tokens.Tokens, Longs, npt.NDArray[np.ui
 class TokenFrequency:
     """How many distinct questions hold each token, in all and in each language."""
 
-    def __init__(self, questions: Questions, language: npt.NDArray[np.int64]) -> None:
-        """`language`: a code for each question."""
+    def __init__(self, questions: Questions, language: npt.NDArray[np.int64], languages: int) -> None:
+        """`language`: a code for each question, below `languages`."""
         first = ~repeats(questions.token.astype(np.uint64), questions.ptr)
         spoken = np.repeat(language, np.diff(questions.ptr))[first].astype(np.uint64)
         token = questions.token[first].astype(np.uint64)
-        self.questions = np.bincount(language, minlength=1)
+        self.questions = np.bincount(language, minlength=languages)
         self.all = np.unique(token, return_counts=True)
         self.each = np.unique(spoken << np.uint64(32) | token, return_counts=True)
 
     def weights(
-        self, token: npt.NDArray[np.uint32], length: npt.NDArray[np.uint8], language: npt.NDArray[np.int64]
+        self,
+        token: npt.NDArray[np.uint32],
+        length: npt.NDArray[np.uint8],
+        language: npt.NDArray[np.int64],
     ) -> Floats:
         """Nats: ln((N + K + 1) / (df + K p)), p the frequency that tokens of this length have in text.
 
@@ -383,11 +405,14 @@ class TokenFrequency:
         """
         plain = token.astype(np.uint64)
         spoken = language.astype(np.uint64) << np.uint64(32) | plain
-        prior = np.array(PRIOR_BY_LENGTH)[np.minimum(length, len(PRIOR_BY_LENGTH) - 1)] * PRIOR_QUESTIONS
+        prior = (
+            np.array(PRIOR_BY_LENGTH)[np.minimum(length, len(PRIOR_BY_LENGTH) - 1)] * PRIOR_QUESTIONS
+        )
         everywhere = self.questions.sum() + PRIOR_QUESTIONS + 1
         here = self.questions[language] + PRIOR_QUESTIONS + 1
         ratio = np.minimum(
-            everywhere / (count_of(plain, *self.all) + prior), here / (count_of(spoken, *self.each) + prior)
+            everywhere / (count_of(plain, *self.all) + prior),
+            here / (count_of(spoken, *self.each) + prior),
         )
         return np.clip(np.log(ratio), 0.05, MAX_WEIGHT).astype(np.float32)
 
@@ -518,7 +543,11 @@ def item_status(arrays: kernels.IndexArrays, questions: Questions) -> npt.NDArra
     item_of_answer = np.repeat(np.arange(len(best)), np.diff(arrays.answers.of_item))
     np.maximum.at(best, item_of_answer, answer)
     q = questions.of_item
-    size = np.where(q >= 0, np.diff(arrays.questions.ptr)[q], 0) if len(arrays.questions.ptr) > 1 else np.zeros(len(q))
+    size = (
+        np.where(q >= 0, np.diff(arrays.questions.ptr)[q], 0)
+        if len(arrays.questions.ptr) > 1
+        else np.zeros(len(q))
+    )
     told = np.where(q >= 0, information[q], 0) if len(information) else np.zeros(len(q))
     status = np.full(len(q), STATUSES.index("indexed"), np.int8)
     status[told < verdict.MIN_WHOLE_INFORMATION] = STATUSES.index("with answer")
@@ -533,7 +562,9 @@ def count_items(
 ) -> list[dict[str, Any]]:
     """Per suite and split: items, distinct questions, and how many of each status."""
     owner = np.full(len(table), -1, np.int64)
-    owner[arrays.questions.owner] = np.repeat(np.arange(len(arrays.questions.owner_ptr) - 1), np.diff(arrays.questions.owner_ptr))
+    owner[arrays.questions.owner] = np.repeat(
+        np.arange(len(arrays.questions.owner_ptr) - 1), np.diff(arrays.questions.owner_ptr)
+    )
     status = table["status"].to_numpy()
     names = list(zip(table["suite"].to_pylist(), table["split"].to_pylist(), strict=True))
     out = []
@@ -543,7 +574,11 @@ def count_items(
         while last < len(names) and names[last] == names[first]:
             last += 1
         mine = owner[first:last]
-        row: dict[str, Any] = {"suite": names[first][0], "split": names[first][1], "items": last - first}
+        row: dict[str, Any] = {
+            "suite": names[first][0],
+            "split": names[first][1],
+            "items": last - first,
+        }
         row["questions"] = len(np.unique(mine[mine >= 0]))
         row["duplicates"] = duplicates.get(names[first], 0)
         for code, name in enumerate(STATUSES):

@@ -29,6 +29,7 @@ ANSWER_N = 3  # tokens in an answer n-gram (published)
 PASSAGE_N = 4  # tokens in a passage n-gram (published)
 SEGMENT = 65536  # tokens of a document looked at together: bounds scratch, whatever its length
 OVERLAP = 8192  # tokens that two segments of one document share; no window is longer
+PIECE = 8192  # bytes that `tokenize` cuts into runs at a time
 MAX_QUESTION = 2048  # tokens of a question that are indexed
 MAX_SEEDS = 1 << 18  # postings expanded per segment before the commonest n-grams are left out
 MAX_CELLS = 1 << 20  # cells of one alignment; a larger one is banded
@@ -144,7 +145,7 @@ class IndexArrays(NamedTuple):
 class Segment(NamedTuple):
     """The tokens of a stretch of a document, at most SEGMENT of them."""
 
-    edge: np.ndarray  # int64[4096]: starts and ends of runs (bytes)
+    edge: np.ndarray  # int64[PIECE + 128]: starts and ends of runs (bytes)
     token: np.ndarray  # uint32[SEGMENT]
     start: np.ndarray  # int64[SEGMENT]: first byte of each token
     end: np.ndarray  # int64[SEGMENT]: byte after each token
@@ -193,7 +194,7 @@ def make_scratch() -> Scratch:
         return [np.zeros(size, dtype) for size, dtype in sizes]
 
     return Scratch(
-        Segment(*zeros((4096, i64), (SEGMENT, u32), (SEGMENT, i64), (SEGMENT, i64), (SEGMENT, u64))),
+        Segment(*zeros((PIECE + 128, i64), (SEGMENT, u32), (SEGMENT, i64), (SEGMENT, i64), (SEGMENT, u64))),
         Hits(*zeros((SEGMENT, i32), (SEGMENT, i64), (MAX_SEEDS, u64), (MAX_SEEDS, u64), (65536, u8),
                     (4096, i64))),
         Window(*zeros((MAX_CELLS + 16 * MAX_QUESTION, u8), (2 * OVERLAP + 4, f32), (MAX_QUESTION, i32),
@@ -203,6 +204,7 @@ def make_scratch() -> Scratch:
 
 
 kernel = njit(cache=True, error_model="numpy")  # no check for division by zero
+stage = njit(cache=True, error_model="numpy", inline="always")  # compiled as part of its callers only
 
 
 # --- machine words -----------------------------------------------------------------------------------
@@ -257,35 +259,40 @@ def trailing_zeros(typingctx, word):
 # --- tokens ------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, inline="always", error_model="numpy")
+@stage
 def _mix(state, word):
     state = (state ^ word) * WORD_MIX
     return state ^ (state >> U32)
 
 
-@njit(cache=True, inline="always", error_model="numpy")
+@stage
 def _finish(state, has_digit):
     """31 bits of hash and the digit flag."""
     return np.uint32(((state * WORD_LAST) >> U32) & np.uint64(0xFFFFFFFE) | has_digit)
 
 
 @kernel
-def _foreign_run(data, first, last, table, token, start, end, count, limit):
+def _foreign_run(data, first, last, more, table, token, start, end, count, limit):
     """Tokens of a run of bytes that holds code points above 127.
 
-    data uint8[], the run is data[first:last] (bytes), table Codepoints; token uint32[], start and end
-    int64[] (bytes) are written from `count` on. Returns (count, next byte): fewer bytes than asked for
-    when less than 32 places are left before `limit`. Cost: linear in the bytes.
+    data uint8[], the run is data[first:last] (bytes) and goes on there when `more`; table Codepoints;
+    token uint32[], start and end int64[] (bytes) are written from `count` on. Returns (count, next
+    byte): fewer bytes than asked for when less than 32 places are left before `limit`, or when the
+    last token may go on; it is then read again. Cost: linear in the bytes.
     """
     state = WORD_SEED
     word = U0
     filled = U0  # bytes in `word`
     has_digit = U0
-    begin = -1  # first byte of the open token
+    begin = -1  # first byte of the code point in which the open token began
+    begin_count = count  # tokens before that code point
     stop = first  # byte after the open token
     i = first
     while i < last and count + 32 <= limit:
         lead = np.int64(data[i])
+        if more and lead >= 0x80 and last - i < 4:
+            break  # perhaps only part of a code point
+        before = count
         point = lead
         size = 1
         if lead >= 0x80:
@@ -347,6 +354,7 @@ def _foreign_run(data, first, last, table, token, start, end, count, limit):
                 continue
             if begin < 0:
                 begin = i
+                begin_count = before
             stop = i + size
             if kind == DIGIT:
                 has_digit = U1
@@ -361,8 +369,8 @@ def _foreign_run(data, first, last, table, token, start, end, count, limit):
                     word = payload >> ((length - filled) * U8)
         i += size
     if begin >= 0:
-        if i < last:  # out of room inside a token: it is read again by the next call
-            return count, begin
+        if i < last or more:
+            return begin_count, begin
         if filled > U0:
             state = _mix(state, word)
         token[count] = _finish(state, has_digit)
@@ -376,17 +384,15 @@ def _foreign_run(data, first, last, table, token, start, end, count, limit):
 def find_runs(data, first, last, edge):
     """Runs of token bytes (see `token_mask64`) in data[first:last]: start, end, start, end, ...
 
-    data uint8[] with 64 more readable bytes; out: edge int64[] (bytes). Returns (number of edges, byte
-    to go on from): stops before a block when fewer than 66 places are left, and then closes an open
-    run there: the caller goes on from that run's start. Cost: linear, one branch a block.
+    data uint8[] with 64 more readable bytes; out: edge int64[] (bytes). Stops before a block when
+    fewer than 66 places are left. A run that reaches the last byte looked at is closed there. Returns
+    (number of edges, byte to go on from). Cost: linear, one branch a block.
     """
     limit = np.uint64(edge.shape[0] - 66)
     count = U0
     carry = U0  # last bit of the previous block
     position = first
-    while position < last:
-        if count > limit:
-            break
+    while position < last and count <= limit:
         mask = token_mask64(data, position)
         left = last - position
         if left < 64:
@@ -398,13 +404,10 @@ def find_runs(data, first, last, edge):
             count += U1
             change &= change - U1
         position += 64
-    if position >= last:
-        if count & U1:
-            edge[count] = last
-            count += U1
-        return np.int64(count), last
+    position = min(position, last)
     if count & U1:
-        return np.int64(count) - 1, edge[count - U1]
+        edge[count] = position
+        count += U1
     return np.int64(count), position
 
 
@@ -412,16 +415,19 @@ def find_runs(data, first, last, edge):
 def tokenize(data, first, last, table, segment):
     """Tokens of data[first:last] (bytes of UTF-8, 64 more readable), from index 0 of the outputs on.
 
-    data uint8[], table Codepoints; out: segment Segment (token, start, end). Stops early when the outputs fill up. Returns (number of tokens, byte to go on from;
-    `last` when done). A token's hash runs over the UTF-8 bytes of its folded form, eight at a time,
-    zero-padded, so that the ASCII path here and the table path of `_foreign_run` agree. Cost: linear.
+    data uint8[], table Codepoints; out: segment Segment (token, start, end). Stops early when the
+    outputs fill up. Returns (number of tokens, byte to go on from; `last` when done). A token's hash
+    runs over the UTF-8 bytes of its folded form, eight at a time, zero-padded, so that the ASCII path
+    here and the table path of `_foreign_run` agree. Works in pieces, so that the cost is linear also
+    for a text that is one long run.
     """
     edge, token, start, end, _ = segment
     limit = np.uint64(token.shape[0])
     count = U0
     position = first
+    piece = PIECE
     while position < last:
-        edges, position = find_runs(data, position, last, edge)
+        edges, reached = find_runs(data, position, min(last, position + piece), edge)
         for e in range(U0, np.uint64(edges), np.uint64(2)):
             run = edge[e]
             run_end = edge[e + U1]
@@ -440,27 +446,33 @@ def tokenize(data, first, last, table, segment):
                 seen |= word
                 has_digit |= ~word & LETTER_BITS & keep
                 state = _mix(state, word | (CASE_BITS & keep))
-            if seen & HIGH_BITS == U0:
+            more = run_end == reached and reached < last
+            if seen & HIGH_BITS == U0 and not more:
                 token[count] = _finish(state, U1 if has_digit != U0 else U0)
                 start[count] = run
                 end[count] = run_end
                 count += U1
             else:
                 n, stop = _foreign_run(
-                    data, run, run_end, table, token, start, end, np.int64(count), np.int64(limit)
-                )
+                    data, run, run_end, more, table, token, start, end,
+                    np.int64(count), np.int64(limit),
+                )  # fmt: skip
                 count = np.uint64(n)
-                if stop < run_end:
+                if stop < run_end and count + U64 > limit:
                     return n, stop
+                if stop < run_end:
+                    reached = stop
             if count + U64 > limit and run_end < last:
-                return np.int64(count), run_end
+                return np.int64(count), min(run_end, reached)
+        piece = piece * 4 if reached == position else PIECE
+        position = reached
     return np.int64(count), last
 
 
 # --- n-grams -----------------------------------------------------------------------------------------
 
 
-@njit(cache=True, inline="always", error_model="numpy")
+@stage
 def _mix_gram(h):
     h ^= h >> U29
     h *= GRAM_MIX
@@ -812,7 +824,8 @@ def align(question, weight, token, low, high, limit, window):
 
     question uint32[m], weight float32[m] (nats, sign ignored), token uint32[]; out: window.path
     int32[m], document position of each question token or -1. Common heads
-    and tails are matched first (they belong to a best alignment), the rest by dynamic programming,
+    and tails are matched first (they belong to a best alignment, up to the weight of a word that is
+    also part of a template), the rest by dynamic programming,
     L[i, j] = max(L[i-1, j], L[i, j-1], L[i-1, j-1] + w[i] if equal), in a band when it would need
     more than `limit` cells. Returns the cells used.
     """
@@ -886,6 +899,25 @@ def align(question, weight, token, low, high, limit, window):
         else:
             i -= 1
     return rows * min(band, columns)
+
+
+@kernel
+def tighten_path(question, token, path):
+    """Move each matched token as far right as the next one allows: the shortest span with that end.
+
+    question uint32[m], token uint32[], path int32[m], changed in place. Among equally good alignments
+    the one in one place is the copy; a word before it that happens to fit is not. Cost: the span.
+    """
+    following = -1
+    for i in range(question.shape[0] - 1, -1, -1):
+        if path[i] < 0:
+            continue
+        if following >= 0:
+            j = following - 1
+            while token[j] != question[i]:
+                j -= 1
+            path[i] = j
+        following = path[i]
 
 
 @kernel
@@ -1053,7 +1085,7 @@ def find_answer(answer, gram_weight, token, count, begin, window):
     return found / total, first, last
 
 
-@kernel
+@stage
 def best_option(answers, item, token, count, begin, window):
     """The answer of an item that stands nearest to whole after a question.
 
@@ -1137,7 +1169,7 @@ def find_passage(passages, item, token, begin, window):
 # --- the scan ----------------------------------------------------------------------------------------
 
 
-@kernel
+@stage
 def align_chain(questions, first, last, segment, count, cells_left, window):
     """Align the question of a chain with the text around its seeds; the path lies in window.path.
 
@@ -1165,6 +1197,7 @@ def align_chain(questions, first, last, segment, count, cells_left, window):
         return none, none, 0, 0, 0, 0, 0
     limit = MAX_CELLS if cells_left > 0 else 16 * m
     used = align(question, weight, token, begin, end, limit, window)
+    tighten_path(question, token, window.path[:m])
     trim_path(window.path, m)
     covered, information, x, y, missing, changed = measure_path(question, weight, token, window.path)
     coverage = min(covered / total, np.float32(1))
@@ -1173,7 +1206,7 @@ def align_chain(questions, first, last, segment, count, cells_left, window):
     return coverage, information, x, y, missing, changed, used
 
 
-@kernel
+@stage
 def judge_chain(index, first, last, count, grams, text, segment, window, cells_left, out_i, out_f, rows):
     """Align one chain and write a row for each item that asks its question.
 
@@ -1231,7 +1264,7 @@ def judge_chain(index, first, last, count, grams, text, segment, window, cells_l
     return rows, used
 
 
-@kernel
+@stage
 def scan_segment(index, count, grams, text, step, base, scratch, counters, out_i, out_f, rows):
     """Hits, seeds, chains and rows of the segment that lies in scratch.segment.
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from unseen import index as _index
 from unseen import kernels, records, score, tokens, verdict
+from unseen.index import CompiledIndex
 
 QUOTE_CONTEXT = 80  # characters shown on either side of a match
 QUOTE_LENGTH = 2000  # characters of a match that are quoted at most
@@ -23,10 +23,44 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
 
+class Index(CompiledIndex):
+    """A compiled reference set that scans texts.
+
+    >>> index = Index.open("INDEX/")                                          # doctest: +SKIP
+    >>> index.scan(["How many eggs does Janet sell ...", "some other text"])  # doctest: +SKIP
+    >>> dataset.filter(lambda b: ~index.flag(b["text"]), batched=True)        # doctest: +SKIP
+    """
+
+    def scan(
+        self, texts: Sequence[str | None], *, preset: str = "default", stride: int = 1
+    ) -> pa.Table:
+        """Matches of a list of texts, with `records.match_schema`; `row` is the place in the list.
+
+        A null text is an empty one. stride: look up every stride-th token position (1 or more). Spans
+        are character offsets. Raises BadSetting for an unknown preset.
+        """
+        packed = tokens.pack(texts)
+        policy = verdict.policy_named(preset)
+        return scan_batch(self._scanner(stride), packed.data, packed.offsets, policy=policy)
+
+    def flag(self, texts: Sequence[str | None], *, preset: str = "default") -> npt.NDArray[np.bool_]:
+        """For each text, whether the preset would remove it; bool[texts]."""
+        found = self.scan(texts, preset=preset)
+        out = np.zeros(len(texts), bool)
+        out[found["row"].to_numpy()[np.array(found["verdict"].to_pylist(), str) == "remove"]] = True
+        return out
+
+    def _scanner(self, stride: int) -> Scanner:
+        known = self.__dict__.setdefault("_scanners", {})
+        if stride not in known:
+            known[stride] = Scanner(self, stride=stride)
+        return known[stride]  # type: ignore[no-any-return]
+
+
 class Scanner:
     """Scans batches against one index; owns the scratch memory. One per process."""
 
-    def __init__(self, index: _index.Index, *, stride: int = 1) -> None:
+    def __init__(self, index: CompiledIndex, *, stride: int = 1) -> None:
         self.index = index
         self.stride = stride
         self.scratch = kernels.make_scratch()
@@ -89,28 +123,42 @@ def scan_batch(
 def drop_repeats(ints: Ints, floats: Floats) -> tuple[Ints, Floats]:
     """One row where several chains, or two segments, found the same copy of an item.
 
-    Rows of one text and item whose spans overlap: the best coverage stays, then the earliest. Returns
-    the rest by text, start and item.
+    Of rows of one text and item whose spans overlap the best stays: by coverage, then by answer and
+    passage overlap (a segment's end may hide the answer), then the earliest. Returns the rest by text,
+    start and item.
     """
     text, item, start, end = (
         ints[:, k] for k in (kernels.TEXT, kernels.ITEM, kernels.START, kernels.END)
     )
+    order = np.lexsort((start, item, text))
+    a, b = order[:-1], order[1:]
+    same = (text[a] == text[b]) & (item[a] == item[b])
+    clash = np.concatenate([same & (start[b] < end[a]), [False]]) if len(order) else np.zeros(0, bool)
     keep = np.ones(len(ints), bool)
-    while True:  # each pass drops the worse of neighbours that overlap; runs are short
-        left = np.flatnonzero(keep)
-        left = left[np.lexsort((start[left], item[left], text[left]))]
-        a, b = left[:-1], left[1:]
-        clash = (text[a] == text[b]) & (item[a] == item[b]) & (start[b] < end[a])
-        if not clash.any():
-            break
-        first_worse = floats[a, kernels.COVERAGE] < floats[b, kernels.COVERAGE]
-        keep[np.where(first_worse, a, b)[clash]] = False
-    kept = np.flatnonzero(keep)
-    kept = kept[np.lexsort((item[kept], start[kept], text[kept]))]
-    return ints[kept], floats[kept]
+    for first, last in runs_of(clash):
+        kept: list[int] = []
+        for row in sorted(order[first : last + 1].tolist(), key=lambda r: rank(floats[r], start[r])):
+            free = all(start[row] >= end[k] or start[k] >= end[row] for k in kept)
+            keep[row] = free
+            kept += [row] if free else []
+    left = np.flatnonzero(keep)
+    left = left[np.lexsort((item[left], start[left], text[left]))]
+    return ints[left], floats[left]
 
 
-def measures(index: _index.Index, ints: Ints, floats: Floats) -> dict[str, Any]:
+def runs_of(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """(first, last + 1) of each run of True."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def rank(measured: Floats, start: int) -> tuple[float, ...]:
+    """Sort key: the best row first."""
+    order = (kernels.COVERAGE, kernels.ANSWER_OVERLAP, kernels.PASSAGE_OVERLAP)
+    return (*(-float(measured[k]) for k in order), int(start))
+
+
+def measures(index: CompiledIndex, ints: Ints, floats: Floats) -> dict[str, Any]:
     """The measured columns of a match, and suite and split, as NumPy arrays."""
     answers = index.arrays.answers
     item = ints[:, kernels.ITEM]
@@ -174,10 +222,12 @@ def quote(text: str, start: int, end: int, answer_start: int, answer_end: int) -
     return text[low:high]
 
 
-def item_texts(index: _index.Index, ints: Ints) -> dict[str, Any]:
+def item_texts(index: CompiledIndex, ints: Ints) -> dict[str, Any]:
     """Columns that come from the reference set: item, language, question, answer."""
     rows, inverse = np.unique(ints[:, kernels.ITEM], return_inverse=True)
-    taken = index.items.select(["item", "language", "question", "answers", "correct"]).take(pa.array(rows))
+    taken = index.items.select(["item", "language", "question", "answers", "correct"]).take(
+        pa.array(rows)
+    )
     columns = {name: taken[name].to_pylist() for name in taken.column_names}
     answers = []
     for k, option in zip(inverse.tolist(), ints[:, kernels.OPTION].tolist(), strict=True):
@@ -189,3 +239,11 @@ def item_texts(index: _index.Index, ints: Ints) -> dict[str, Any]:
         name: [columns[name][k] for k in inverse.tolist()] for name in ("item", "language", "question")
     }
     return {**picked, "answer": answers}
+
+
+def is_compiled() -> bool:
+    """Whether Numba's cache holds the kernels, so that the first scan starts at once."""
+    try:
+        return bool(kernels.scan_texts._cache._cache_file._load_index())
+    except (AttributeError, OSError, ValueError):
+        return False  # only decides whether a notice is printed

@@ -103,9 +103,7 @@ def words(text: str) -> list[tuple[str, int, int]]:
         )
         out += zip(segment.start[:count].tolist(), segment.end[:count].tolist(), strict=True)
     places = char_offsets(raw, [x for span in out for x in span])
-    return [
-        (raw[a:b].decode(), places[2 * i], places[2 * i + 1]) for i, (a, b) in enumerate(out)
-    ]
+    return [(raw[a:b].decode(), places[2 * i], places[2 * i + 1]) for i, (a, b) in enumerate(out)]
 
 
 def char_offsets(text: bytes, places: Sequence[int]) -> list[int]:

@@ -72,7 +72,9 @@ def policy_named(preset: str, file: str | None = None) -> Policy:
     try:
         return Policy.model_validate(yaml.safe_load(pathlib.Path(file).read_text()))
     except OSError as error:
-        raise BadSetting(f"the policy {file} cannot be read: {error.strerror}", "check the path") from error
+        raise BadSetting(
+            f"the policy {file} cannot be read: {error.strerror}", "check the path"
+        ) from error
     except (yaml.YAMLError, pydantic.ValidationError) as error:
         raise BadSetting(f"the policy {file} is not valid: {error}", POLICY_HINT) from error
 
@@ -132,7 +134,9 @@ def matches_pattern(values: npt.NDArray[Any], pattern: str) -> npt.NDArray[np.bo
     return np.array([fnmatch.fnmatchcase(n, pattern) for n in names], bool)[inverse]
 
 
-def worst(rows: npt.NDArray[np.int64], verdicts: npt.NDArray[np.str_], verdict: str) -> npt.NDArray[np.int64]:
+def worst(
+    rows: npt.NDArray[np.int64], verdicts: npt.NDArray[np.str_], verdict: str
+) -> npt.NDArray[np.int64]:
     """Documents (row numbers, ascending, once) whose gravest verdict is `verdict`."""
     level = np.array([VERDICTS.index(v) for v in verdicts.tolist()], np.int64)
     documents, inverse = np.unique(rows, return_inverse=True)

@@ -1,0 +1,354 @@
+"""The command `unseen`. Heavy imports stay inside the commands, so that --help is quick."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from unseen import __version__
+from unseen.errors import BadInput, BadSetting, UnseenError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from unseen.pipeline import Progress
+
+app = typer.Typer(
+    name="unseen",
+    help="Keep benchmarks unseen: find evaluation items in training data, remove them with evidence.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+Workers = Annotated[int, typer.Option("--workers", "-w", min=0, help="Processes; 0 = all cores.")]
+IndexPath = Annotated[str, typer.Option("--index", "-i", help="Index folder, from `unseen index`.")]
+
+
+def main() -> None:
+    """Run the command; errors become one sentence and a hint on standard error, exit code 2."""
+    try:
+        app(standalone_mode=False)
+    except UnseenError as error:
+        fail(error.message, error.hint)
+    except typer.Exit as done:
+        sys.exit(done.exit_code)
+    except KeyboardInterrupt:
+        fail("interrupted", "run the same command again: it goes on where it was")
+    except BrokenPipeError:
+        sys.exit(2)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # a usage error of the option parser
+            context = getattr(error, "ctx", None)
+            fail(
+                error.format_message(), f"see `{context.command_path if context else 'unseen'} --help`"
+            )
+        raise
+
+
+def fail(message: str, hint: str) -> None:
+    """One sentence, one hint, exit code 2."""
+    print(f"error: {message}", file=sys.stderr)  # noqa: T201
+    if hint:
+        print(f"hint: {hint}", file=sys.stderr)  # noqa: T201
+    sys.exit(2)
+
+
+def say_json(value: Any) -> None:
+    print(json.dumps(value, indent=1, ensure_ascii=False))  # noqa: T201
+
+
+def console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False)
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(f"unseen {__version__}")  # noqa: T201
+        raise typer.Exit()
+
+
+@app.command()
+def index(
+    refs: Annotated[list[str], typer.Argument(help="Item files or folders: JSONL or Parquet.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="Index folder to write.")],
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Go on when a suite has nothing to match.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an index that is there.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Compile benchmark items into an index.
+
+    Example: unseen index items.jsonl decon-refs/ -o INDEX/
+    """
+    compiling()
+    from unseen import refs as refs_module
+    from unseen.scan import Index
+
+    started = time.perf_counter()
+    built = Index.build(refs_module.read_items(refs), allow_empty=allow_empty)
+    built.save(out, overwrite=overwrite)
+    seconds = time.perf_counter() - started
+    if as_json:
+        say_json({"index": out, "seconds": seconds, **built.header})
+        return
+    from rich.table import Table
+
+    table = Table("suite", "split", "items", "questions", "duplicates", *STATUS_TITLES, box=None)
+    for row in built.header["suites"]:
+        numbers = [row[k] for k in ("items", "questions", "duplicates", *STATUS_TITLES)]
+        table.add_row(row["suite"], row["split"], *[f"{n:,}" if n else "-" for n in numbers])
+    console().print(table)
+    counts = built.header["counts"]
+    console().print(
+        f"{counts['items']:,} items, {counts['questions']:,} distinct questions, {counts['ngrams']:,} n-grams"
+        f" in {out} ({seconds:.1f} s)\n"
+        "with answer: found only where the answer stands near. not checkable, too short, empty: never found."
+    )
+
+
+STATUS_TITLES = ("indexed", "with answer", "not checkable", "too short", "empty")
+
+
+@app.command()
+def scan(
+    pool: Annotated[list[str], typer.Argument(help="Files, folders or globs: JSONL, Parquet, Arrow.")],
+    index: IndexPath,
+    out: Annotated[str, typer.Option("--out", "-o", help="Run folder to write.")],
+    text_field: Annotated[
+        str,
+        typer.Option(
+            "--text-field", help="Dotted path, a,b for several, messages[].content for lists."
+        ),
+    ] = "text",
+    id_field: Annotated[
+        Optional[str], typer.Option("--id-field", help="Field with the document's id.")
+    ] = None,
+    workers: Workers = 0,
+    preset: Annotated[
+        str, typer.Option("--preset", help="default, or published: the score alone.")
+    ] = "default",
+    policy: Annotated[
+        Optional[str], typer.Option("--policy", help="Policy file (YAML or JSON).")
+    ] = None,
+    stride: Annotated[
+        int, typer.Option("--stride", help="Look up every n-th position; 10 as published.")
+    ] = 1,
+    remove: Annotated[
+        str, typer.Option("--remove", help="document, or span: cut only the match.")
+    ] = "document",
+    on_bad_row: Annotated[
+        str, typer.Option("--on-bad-row", help="fail, or quarantine: set it aside.")
+    ] = "fail",
+    limit: Annotated[Optional[int], typer.Option("--limit", help="Rows read of each shard.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Report only, write no copy of the pool.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Scan a pool and write a clean copy, what was removed, and the evidence.
+
+    Example: unseen scan pool/ --index INDEX/ -o RUN/
+    """
+    compiling()
+    from unseen import pipeline, verdict
+
+    settings = pipeline.Settings(
+        text_field=text_field,
+        id_field=id_field,
+        stride=stride,
+        on_bad_row=on_bad_row,
+        remove=remove,
+        limit=limit,
+        dry_run=dry_run,
+        policy=verdict.policy_named(preset, policy).model_dump(),
+    )
+    started = time.perf_counter()
+    with progress_bar() as (on_plan, on_progress):
+        summary = pipeline.scan_pool(
+            pool, index, out, settings, workers=workers, on_plan=on_plan, on_progress=on_progress
+        )
+    show_summary(summary, out, time.perf_counter() - started, as_json)
+
+
+@app.command()
+def apply(
+    run: Annotated[str, typer.Argument(help="Run folder of `unseen scan`.")],
+    preset: Annotated[str, typer.Option("--preset", help="default or published.")] = "default",
+    policy: Annotated[
+        Optional[str], typer.Option("--policy", help="Policy file (YAML or JSON).")
+    ] = None,
+    out: Annotated[
+        Optional[str], typer.Option("--out", "-o", help="New run folder; else RUN changes.")
+    ] = None,
+    remove: Annotated[
+        Optional[str], typer.Option("--remove", help="document or span; as scanned.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Report only, write no copy of the pool.")
+    ] = False,
+    workers: Workers = 0,
+    as_json: Json = False,
+) -> None:
+    """Decide again from recorded matches and write the copies, without a scan.
+
+    Example: unseen apply RUN/ --preset published -o RUN-published/
+    """
+    from unseen import pipeline, verdict
+
+    if dry_run and out is None:
+        raise BadSetting("--dry-run needs a new folder", "name one with -o")
+    started = time.perf_counter()
+    with progress_bar() as (_, on_progress):
+        summary = pipeline.apply_run(
+            run,
+            verdict.policy_named(preset, policy),
+            out=out,
+            remove=remove,
+            dry_run=dry_run,
+            workers=workers,
+            on_progress=on_progress,
+        )
+    show_summary(summary, out or run, time.perf_counter() - started, as_json)
+
+
+@app.command()
+def explain(
+    doc: Annotated[str, typer.Argument(help="Text file, SHARD:ROW, or - for standard input.")],
+    item: Annotated[str, typer.Option("--item", help="SUITE/SPLIT/ITEM")],
+    index: IndexPath,
+    text_field: Annotated[str, typer.Option("--text-field", help="As in `unseen scan`.")] = "text",
+    preset: Annotated[str, typer.Option("--preset", help="default or published.")] = "default",
+    as_json: Json = False,
+) -> None:
+    """Show each stage for one document and one item: why was it found, or missed?
+
+    Example: unseen explain pool/a.jsonl:17 --item gsm8k/test/3 --index INDEX/
+    """
+    compiling()
+    from unseen import explain as explain_module
+    from unseen.scan import Index
+
+    text = document(doc, text_field)
+    opened = Index.open(index)
+    found = explain_module.explain(text, opened, opened.find_item(item), preset=preset)
+    if as_json:
+        say_json(found)
+        return
+    for line in explain_module.lines(found):
+        print(line)  # noqa: T201
+
+
+def document(name: str, text_field: str) -> str:
+    """The text that DOC names."""
+    if name == "-":
+        return sys.stdin.read()
+    path, _, row = name.rpartition(":")
+    if path and row.isdigit():
+        from unseen.files import list_shards
+        from unseen.pool import TextField, get_text
+
+        return get_text(list_shards([path]).shards[0], int(row), TextField.parse(text_field))
+    try:
+        return pathlib.Path(name).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(
+            f"{name} cannot be read as text: {error}", "name a UTF-8 file, or SHARD:ROW"
+        ) from error
+
+
+def compiling() -> None:
+    """Say so when the kernels have to be compiled first, which happens once per machine."""
+    from unseen.scan import is_compiled
+
+    if not is_compiled():
+        print("compiling the kernels, once for this machine (about 20 s) ...", file=sys.stderr)  # noqa: T201
+
+
+@contextmanager
+def progress_bar() -> Iterator[tuple[Callable[..., None], Callable[[Progress], None]]]:
+    """A bar on standard error: share of the pool read, documents, MB/s, matches, time left."""
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    with Bar(
+        TextColumn("scanning"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("scan", total=None, note="")
+        started = time.perf_counter()
+
+        def on_plan(shards: list[Any], left: list[Any], ignored: int) -> None:
+            bar.update(task, total=sum(s.size_bytes for s in left))
+            done = f", {len(shards) - len(left)} done before" if len(left) < len(shards) else ""
+            skipped = f"; {ignored} files with other suffixes are not read" if ignored else ""
+            bar.console.print(f"{len(shards)} shards{done}{skipped}")
+
+        def on_progress(now: Progress) -> None:
+            rate = now.text_bytes / 1e6 / max(time.perf_counter() - started, 1e-9)
+            note = f"{now.documents:,} documents  {rate:.0f} MB/s  {now.matches:,} matches"
+            bar.update(task, completed=now.bytes_read, note=note)
+
+        yield on_plan, on_progress
+
+
+def show_summary(summary: dict[str, Any], run: str, seconds: float, as_json: bool) -> None:
+    """The table at the end, or the summary as JSON."""
+    counts = summary["counts"]
+    if as_json:
+        say_json({**summary, "seconds": round(seconds, 3), "run": run})
+        return
+    from rich.table import Table
+
+    out = console()
+    evidence = [k for k in ("question+answer", "question", "near", "template", "partial")]
+    if summary["suites"]:
+        table = Table("suite", "split", "documents removed", "items", *evidence, box=None)
+        for row in summary["suites"]:
+            numbers = [row["documents"], row["items"], *[row["evidence"][k] for k in evidence]]
+            table.add_row(row["suite"], row["split"], *[f"{n:,}" if n else "-" for n in numbers])
+        out.print(table)
+    rows = counts.get("rows", 0)
+    share = counts.get("removed", 0) / rows if rows else 0
+    out.print(
+        f"{rows:,} documents in {summary['shards']} shards: {counts.get('kept', 0):,} kept,"
+        f" {counts.get('removed', 0):,} removed ({share:.3%}), {counts.get('bad', 0):,} bad,"
+        f" {counts.get('review', 0):,} to review"
+    )
+    for name, note in NOTES.items():
+        if counts.get(name):
+            out.print(f"{counts[name]:,} {note}")
+    megabytes = counts.get("text_bytes", 0) / 1e6
+    out.print(
+        f"{megabytes:,.1f} MB of text in {seconds:.1f} s ({megabytes / max(seconds, 1e-9):,.0f} MB/s); {run}"
+    )
+
+
+NOTES = {
+    "cut": "documents were kept with their matches cut out",
+    "null_rows": "documents have no text (null); they are kept",
+    "crowded_segments": "stretches had so many n-grams in common with the index that the commonest were left out",
+    "hurried_chains": "matches were aligned in a narrow band, their stretch had used up its budget",
+}

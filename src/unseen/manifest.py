@@ -1,0 +1,102 @@
+"""The run folder's own records: what was asked (run.json), what is done (done/<shard>.json).
+
+run.json is written first, a done record last, after the outputs it lists. Neither holds a time, so the
+same call gives the same bytes, however often it was interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from unseen.errors import BadRun
+from unseen.files import atomic_write
+
+FORMAT = 1
+FOLDERS = ("matches", "clean", "removed", "bad", "done")
+
+
+def start(run: pathlib.Path, request: Mapping[str, Any]) -> None:
+    """Write run.json, or check that the one there asks for the same. Raises BadRun naming what differs."""
+    request = {"format": FORMAT, **request}
+    path = run / "run.json"
+    if path.exists():
+        differs = differences(read(run), request)
+        if differs:
+            raise BadRun(
+                f"{run} holds a run with other settings: {'; '.join(differs)}",
+                "name another folder with -o, or go back to the old settings",
+            )
+        return
+    if run.exists() and any(run.iterdir()):
+        raise BadRun(f"{run} is not empty and holds no run", "name a new folder with -o")
+    write_json(path, request)
+
+
+def read(run: pathlib.Path) -> dict[str, Any]:
+    """The request of a run. Raises BadRun when there is none."""
+    try:
+        return dict(json.loads((run / "run.json").read_text()))
+    except (OSError, ValueError) as error:
+        raise BadRun(f"{run} is not a run folder: run.json cannot be read", "check the path") from error
+
+
+def differences(old: Any, new: Any, name: str = "") -> list[str]:
+    """Leaves that differ between two requests, as `name: old, now new`."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = list(old) + [k for k in new if k not in old]
+        parts = [differences(old.get(k), new.get(k), f"{name}.{k}" if name else k) for k in keys]
+        return [line for part in parts for line in part]
+    if old == new:
+        return []
+    return [f"{name} was {_short(old)}, now {_short(new)}"]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 120 else f"{text[:100]}... ({len(text)} characters)"
+
+
+def done_path(run: pathlib.Path, shard: str) -> pathlib.Path:
+    return run / "done" / f"{shard}.json"
+
+
+def finished(run: pathlib.Path, shard: str, size_bytes: int) -> dict[str, Any] | None:
+    """The record of a shard that is done, or None.
+
+    Raises BadRun when the input has another size now, or an output is missing or has another size.
+    """
+    path = done_path(run, shard)
+    if not path.exists():
+        return None
+    record = dict(json.loads(path.read_text()))
+    if record["input"]["size_bytes"] != size_bytes:
+        raise BadRun(
+            f"{shard} had {record['input']['size_bytes']} bytes when it was scanned, now {size_bytes}",
+            f"scan it again: delete {path}, or name another folder with -o",
+        )
+    for name, facts in record["outputs"].items():
+        output = run / name
+        if not output.exists() or output.stat().st_size != facts["size_bytes"]:
+            raise BadRun(
+                f"{output} is missing or not as it was written", f"write it again: delete {path}"
+            )
+    return record
+
+
+def write_json(path: pathlib.Path, value: Any) -> None:
+    """Write JSON, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        file.write((json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def add_up(records: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Sums of the `counts` of done records."""
+    total: dict[str, int] = {}
+    for record in records:
+        for name, number in record["counts"].items():
+            total[name] = total.get(name, 0) + number
+    return total
