@@ -118,9 +118,11 @@ def index(
     console().print(table)
     counts = built.header["counts"]
     console().print(
-        f"{counts['items']:,} items, {counts['questions']:,} distinct questions, {counts['ngrams']:,} n-grams"
+        f"{counts['items']:,} items, {counts['questions']:,} distinct questions,"
+        f" {counts['ngrams']:,} n-grams"
         f" in {out} ({seconds:.1f} s)\n"
-        "with answer: found only where the answer stands near. not checkable, too short, empty: never found."
+        "with answer: found only where the answer stands near. not checkable: never removed. "
+        "too short (under 5 tokens), empty: never found."
     )
 
 
@@ -174,7 +176,7 @@ def scan(
         text_field=text_field,
         id_field=id_field,
         stride=stride,
-        on_bad_row=on_bad_row,
+        on_bad_row=on_bad_row,  # type: ignore[arg-type]  # checked by pipeline.check
         remove=remove,
         limit=limit,
         dry_run=dry_run,
@@ -342,13 +344,15 @@ def show_summary(summary: dict[str, Any], run: str, seconds: float, as_json: boo
             out.print(f"{counts[name]:,} {note}")
     megabytes = counts.get("text_bytes", 0) / 1e6
     out.print(
-        f"{megabytes:,.1f} MB of text in {seconds:.1f} s ({megabytes / max(seconds, 1e-9):,.0f} MB/s); {run}"
+        f"{megabytes:,.1f} MB of text in {seconds:.1f} s"
+        f" ({megabytes / max(seconds, 1e-9):,.0f} MB/s);"
+        f" everything is in {run}"
     )
 
 
 NOTES = {
     "cut": "documents were kept with their matches cut out",
     "null_rows": "documents have no text (null); they are kept",
-    "crowded_segments": "stretches had so many n-grams in common with the index that the commonest were left out",
-    "hurried_chains": "matches were aligned in a narrow band, their stretch had used up its budget",
+    "crowded_segments": "stretches share so much with the index that their commonest n-grams were skipped",
+    "hurried_chains": "matches were aligned in a narrow band, for the sake of time",
 }

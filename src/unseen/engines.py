@@ -41,7 +41,7 @@ def local(
 ) -> Iterator[Outcome]:
     """Run `function` on every task in up to `workers` processes; one worker runs in this process.
 
-    Inside it, `tick(a, b, ...)` adds to the shared numbers that `on_tick` is given a few times a second.
+    Inside it, `tick(a, b, ...)` adds to the shared numbers that `on_tick` gets a few times a second.
     An UnseenError of a task is its outcome and the others go on; any other error ends the run. Raises
     BadRun when a worker dies.
     """
@@ -64,7 +64,7 @@ def local(
                 done, _ = concurrent.futures.wait(
                     waiting, POLL_SECONDS, concurrent.futures.FIRST_COMPLETED
                 )
-                on_tick(list(shared))
+                on_tick(shared[:])
                 for future in done:
                     del waiting[future]
                     yield future.result()

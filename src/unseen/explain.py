@@ -111,7 +111,7 @@ def best_match(text: str, opened: Index, item: int, preset: str) -> dict[str, An
     columns["evidence"] = verdict.evidence_of(columns)
     columns["verdict"] = verdict.verdict_of(columns, verdict.policy_named(preset))
     columns |= places(packed.data, packed.offsets, ints[best])
-    columns["needed_information"] = verdict.needed_information(columns["coverage"])
+    columns["needed_information"] = verdict.needed_information(columns)
     return {
         name: np.asarray(values)[0].item() if name != "quote" else values[0]
         for name, values in columns.items()
@@ -122,9 +122,10 @@ def conclusion(found: dict[str, Any], preset: str) -> dict[str, Any]:
     """The verdict and the stage that decided it."""
     match, seeds, chains = found["match"], found["seeds"], found["chains"]
     if match is not None:
-        told = match["information"] + (
-            match["answer_information"] if match["answer_overlap"] >= verdict.MIN_ANSWER_OVERLAP else 0
-        )
+        whole = {name: np.array([match[name]]) for name in ("coverage", "question_overlap")}
+        told = match["information"] - (0 if verdict.copied(whole)[0] else match["cut_off"])
+        if match["answer_overlap"] >= verdict.MIN_ANSWER_OVERLAP:
+            told += match["answer_information"]
         reason = (
             f"evidence {match['evidence']}: coverage {match['coverage']:.2f}, tells {told:.0f} nats of "
             f"{match['needed_information']:.0f} needed, published score {match['score']:.2f}"
@@ -159,8 +160,9 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     )
     seeds = found["seeds"]
     yield (
-        f"seeds     {seeds['ngrams_of_the_document']} 5-grams in the document, {seeds['in_the_index']} in the"
-        f" index, {seeds['of_this_question']} lead to this question (it has {question['seeds']})"
+        f"seeds     {seeds['ngrams_of_the_document']} 5-grams in the document,"
+        f" {seeds['in_the_index']} in the index,"
+        f" {seeds['of_this_question']} lead to this question (it has {question['seeds']})"
     )
     for gram in seeds["first"]:
         yield f"            {gram}"
@@ -172,8 +174,10 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     match = found["match"]
     if match is not None:
         yield (
-            f"alignment coverage {match['coverage']:.3f}, information {match['information']:.1f} nats, numbers"
-            f" {'kept' if match['numbers_kept'] else 'missing'}, {match['numbers_changed']} changed;"
+            f"alignment coverage {match['coverage']:.3f}, information"
+            f" {match['information']:.1f} nats,"
+            f" numbers {'kept' if match['numbers_kept'] else 'missing'},"
+            f" {match['numbers_changed']} changed;"
             f" characters {match['start']} to {match['end']}"
         )
         yield (

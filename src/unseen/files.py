@@ -194,7 +194,7 @@ def _walk(folder: str, seen: set[str]) -> Iterator[str]:
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:
-        raise _unreadable(folder, error) from error
+        raise unreadable(folder, error) from error
     for name in names:
         if _hidden(name):
             continue
@@ -228,7 +228,7 @@ def _shard(path: str, root: str) -> Shard | None:
     except UnicodeEncodeError as error:
         raise BadInput(f"{path!r}: its name is not UTF-8", "rename the file") from error
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     return Shard(path, name, kind[0], kind[1], size_bytes)
 
 
@@ -243,7 +243,7 @@ def _each_file_once(shards: Sequence[Shard]) -> list[Shard]:
 # ---- reading -------------------------------------------------------------------------------------
 
 
-def _unreadable(path: str, error: OSError) -> BadInput:
+def unreadable(path: str, error: OSError) -> BadInput:
     return BadInput(f"{path} cannot be read: {error.strerror or error}", "check it and its rights")
 
 
@@ -294,7 +294,7 @@ def hash_file(path: str) -> FileFacts:
             reader.drain()
             return FileFacts(reader.size_bytes, reader.digest(), 0)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
 
 
 class _Decoder(Protocol):
@@ -389,7 +389,7 @@ class ShardBytes:
         try:
             self._raw = HashingReader(shard.path)
         except OSError as error:
-            raise _unreadable(shard.path, error) from error
+            raise unreadable(shard.path, error) from error
         self._stream: Any = self._raw
         if shard.compression is not None:
             self._stream = _OPENERS[shard.compression](self._raw)
@@ -436,7 +436,7 @@ class ShardBytes:
         try:
             self._raw.drain()
         except OSError as error:
-            raise _unreadable(self.path, error) from error
+            raise unreadable(self.path, error) from error
         return FileFacts(self._raw.size_bytes, self._raw.digest(), rows)
 
     def close(self) -> None:
@@ -450,7 +450,7 @@ class ShardBytes:
 
     def _damaged(self, bytes_read: int, error: BaseException) -> BadInput:
         if isinstance(error, OSError) and error.errno is not None:
-            return _unreadable(self.path, error)
+            return unreadable(self.path, error)
         return BadInput(
             f"{self.path} is cut short or damaged: its {self._compression} data cannot be "
             f"read beyond {bytes_read:,} bytes of text ({error})",
@@ -537,7 +537,7 @@ def reading_arrow(path: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, EOFError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise _unreadable(path, error) from error
+            raise unreadable(path, error) from error
         raise cut_short(path, " ".join(str(error).split())) from error
 
 

@@ -113,9 +113,11 @@ class CompiledIndex:
         partial.mkdir(parents=True)
         for name, array in flat(self.arrays):
             np.save(partial / f"{name}.npy", array)
-        with pa.OSFile(str(partial / "items.arrow"), "wb") as sink:
-            with pa.ipc.new_file(sink, self.items.schema) as writer:
-                writer.write_table(self.items.combine_chunks())
+        with (
+            pa.OSFile(str(partial / "items.arrow"), "wb") as sink,
+            pa.ipc.new_file(sink, self.items.schema) as writer,
+        ):
+            writer.write_table(self.items.combine_chunks())
         (partial / "header.json").write_text(json.dumps(self.header, indent=1) + "\n")
         if folder.exists():
             shutil.rmtree(folder)
@@ -171,7 +173,7 @@ def read_header(folder: pathlib.Path) -> dict[str, Any]:
     return dict(header)
 
 
-PARTS = (kernels.Grams, kernels.Questions, kernels.Answers, kernels.Passages)
+PARTS: tuple[Any, ...] = (kernels.Grams, kernels.Questions, kernels.Answers, kernels.Passages)
 
 
 def array_names() -> list[str]:
@@ -188,7 +190,8 @@ def flat(arrays: kernels.IndexArrays) -> list[tuple[str, npt.NDArray[Any]]]:
 def from_flat(arrays: list[npt.NDArray[Any]]) -> kernels.IndexArrays:
     """The inverse of `flat`, without the names."""
     left = iter(arrays)
-    return kernels.IndexArrays(*(part(*(next(left) for _ in part._fields)) for part in PARTS))
+    parts: list[Any] = [part(*(next(left) for _ in part._fields)) for part in PARTS]
+    return kernels.IndexArrays(*parts)
 
 
 def settings() -> dict[str, Any]:
@@ -550,8 +553,8 @@ def item_status(arrays: kernels.IndexArrays, questions: Questions) -> npt.NDArra
     )
     told = np.where(q >= 0, information[q], 0) if len(information) else np.zeros(len(q))
     status = np.full(len(q), STATUSES.index("indexed"), np.int8)
-    status[told < verdict.MIN_WHOLE_INFORMATION] = STATUSES.index("with answer")
-    status[told + best < verdict.MIN_WHOLE_INFORMATION] = STATUSES.index("not checkable")
+    status[told < verdict.MIN_COPY_INFORMATION] = STATUSES.index("with answer")
+    status[told + best < verdict.MIN_COPY_INFORMATION] = STATUSES.index("not checkable")
     status[size < kernels.N] = STATUSES.index("too short")
     status[size == 0] = STATUSES.index("empty")
     return status
@@ -605,7 +608,7 @@ def content_hash(arrays: kernels.IndexArrays, table: pa.Table) -> str:
     state = xxhash.xxh3_128()
     for name, array in flat(arrays):
         state.update(name.encode())
-        state.update(memoryview(array).cast("B") if len(array) else b"")
+        state.update(array.view(np.uint8).data)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())

@@ -42,9 +42,9 @@ MIN_OVERLAP = 0.6
 # Columns of a match as `scan_texts` writes it: integers, then floats.
 (TEXT, ITEM, START, END, ANSWER_START, ANSWER_END, OPTION, NUMBERS_MISSING, NUMBERS_CHANGED,
  QUESTION_TOKENS, QUESTION_GRAMS, ANSWER_TOKENS, PASSAGE_TOKENS) = range(13)  # fmt: skip
-(COVERAGE, INFORMATION, ANSWER_INFORMATION, QUESTION_OVERLAP, ANSWER_OVERLAP,
- PASSAGE_OVERLAP) = range(6)  # fmt: skip
-INTS, FLOATS = 13, 6
+(COVERAGE, FOUND, HOLES, ENDS, FOREIGN, ANSWER_INFORMATION, QUESTION_OVERLAP, ANSWER_OVERLAP,
+ PASSAGE_OVERLAP) = range(9)  # fmt: skip
+INTS, FLOATS = 13, 9
 
 # Counters. CROWDED: segments whose commonest n-grams were left out; HURRIED: chains that were aligned
 # in a narrow band because their segment had used up CELL_BUDGET.
@@ -194,7 +194,8 @@ def make_scratch() -> Scratch:
         return [np.zeros(size, dtype) for size, dtype in sizes]
 
     return Scratch(
-        Segment(*zeros((PIECE + 128, i64), (SEGMENT, u32), (SEGMENT, i64), (SEGMENT, i64), (SEGMENT, u64))),
+        Segment(*zeros((PIECE + 128, i64), (SEGMENT, u32), (SEGMENT, i64), (SEGMENT, i64),
+                       (SEGMENT, u64))),
         Hits(*zeros((SEGMENT, i32), (SEGMENT, i64), (MAX_SEEDS, u64), (MAX_SEEDS, u64), (65536, u8),
                     (4096, i64))),
         Window(*zeros((MAX_CELLS + 16 * MAX_QUESTION, u8), (2 * OVERLAP + 4, f32), (MAX_QUESTION, i32),
@@ -718,7 +719,7 @@ def _crowd_ceiling(index, hits, count):
 
 @kernel
 def sort_words(word, spare, count):
-    """Sort word[:count] (uint64[]) ascending; spare uint64[] is scratch. Short: insertion, else radix."""
+    """Sort word[:count] (uint64[]) ascending; spare uint64[] is scratch. Insertion sort, or radix."""
     if count <= 48:
         for i in range(1, count):
             w = word[i]
@@ -763,10 +764,11 @@ def seeds_needed(seeds):
 def next_chain(question_ptr, seed, count, at, step, base):
     """The chain that starts at seed[at]: seeds of one question, close together.
 
-    question_ptr int64[], seed uint64[count] sorted. A chain ends where the question changes, where more than 32 tokens and
-    an eighth of the question are without a seed, where it gets longer than twice the question plus
-    64, or where the question starts again. Returns (index after the chain, first seed, last seed,
-    distinct question positions, whether a sampled position is among them), seeds as uint64.
+    question_ptr int64[], seed uint64[count] sorted. A chain ends where the question changes, where
+    more than 32 tokens and an eighth of the question are without a seed, where it gets longer than
+    twice the question plus 64, or where the question starts again. Returns (index after the chain,
+    first seed, last seed, distinct question positions, whether a sampled position is among them),
+    seeds as uint64.
     """
     first = seed[at]
     question = first >> U28
@@ -954,18 +956,17 @@ def measure_path(question, weight, token, path):
     """What an alignment shows.
 
     question uint32[m], weight float32[m], token uint32[], path int32[m]. Returns (weight covered,
-    information, first and last document position, numbers of the question not found, numbers that
-    stand in another number's place). Information is the weight of the distinct tokens found, less
-    that of those not found, less STRANGER nats for each foreign token in between: what is there
-    speaks for a copy, what is missing against. Only gaps of like size on both sides count as changed
-    numbers: a longer insertion is none.
+    weight of the distinct tokens found, weight of those missing inside the match, of those missing
+    before and after it, foreign tokens inside, first and last document position, numbers of the
+    question not found, numbers that stand in another number's place). Only gaps of like size on both
+    sides count as changed numbers: a longer insertion is none.
     """
     m = question.shape[0]
-    covered = np.float32(0)
-    information = np.float32(0)
-    matched = 0
+    zero = np.float32(0)
+    covered, found, holes, ends, gap_weight = zero, zero, zero, zero, zero
     first = -1
     last = -1
+    matched = 0
     missing = 0
     changed = 0
     gap_numbers = 0
@@ -974,25 +975,30 @@ def measure_path(question, weight, token, path):
         if path[i] < 0:
             gap += 1
             gap_numbers += np.int64(question[i] & 1)
-            information -= max(weight[i], np.float32(0))
+            gap_weight += max(weight[i], zero)
             continue
         matched += 1
         covered += abs(weight[i])
-        information += max(weight[i], np.float32(0))
+        found += max(weight[i], zero)
         if first < 0:
             first = path[i]
-        elif gap_numbers and path[i] - last - 1 <= 2 * gap + 2:
-            here = 0
-            for j in range(last + 1, path[i]):
-                here += np.int64(token[j] & 1)
-            changed += min(here, gap_numbers)
+            ends += gap_weight
+        else:
+            holes += gap_weight
+            if gap_numbers and path[i] - last - 1 <= 2 * gap + 2:
+                here = 0
+                for j in range(last + 1, path[i]):
+                    here += np.int64(token[j] & 1)
+                changed += min(here, gap_numbers)
         missing += gap_numbers
         gap_numbers = 0
+        gap_weight = zero
         gap = 0
         last = path[i]
     missing += gap_numbers
-    information -= STRANGER * np.float32(last - first + 1 - matched)
-    return covered, information, first, last, missing, changed
+    ends += gap_weight
+    foreign = np.float32(last - first + 1 - matched)
+    return covered, found, holes, ends, foreign, first, last, missing, changed
 
 
 # --- the published score -----------------------------------------------------------------------------
@@ -1174,8 +1180,8 @@ def align_chain(questions, first, last, segment, count, cells_left, window):
     """Align the question of a chain with the text around its seeds; the path lies in window.path.
 
     questions Questions; first, last: outer seeds of the chain; segment.token[:count]. Returns
-    (coverage 0..1, information, first token, last token, numbers missing, numbers changed, cells
-    used); coverage is 0 when the chain is not worth a row.
+    (coverage 0..1, what `measure_path` returns after it, cells used); coverage is 0 when the chain is
+    not worth a row.
     """
     token = segment.token
     q = first >> U28
@@ -1194,20 +1200,24 @@ def align_chain(questions, first, last, segment, count, cells_left, window):
         end = min(count, end + slack)
     end = max(min(end, begin + OVERLAP), begin + 1)
     if total <= 0 or bag_bound(question, weight, token, begin, end, window.bits) < MIN_COVERAGE * total:
-        return none, none, 0, 0, 0, 0, 0
+        return none, none, none, none, none, 0, 0, 0, 0, 0
     limit = MAX_CELLS if cells_left > 0 else 16 * m
     used = align(question, weight, token, begin, end, limit, window)
     tighten_path(question, token, window.path[:m])
     trim_path(window.path, m)
-    covered, information, x, y, missing, changed = measure_path(question, weight, token, window.path)
+    covered, found, holes, ends, foreign, x, y, missing, changed = measure_path(
+        question, weight, token, window.path[:m]
+    )
     coverage = min(covered / total, np.float32(1))
     if x < 0 or coverage < MIN_COVERAGE:
-        return none, none, 0, 0, 0, 0, used
-    return coverage, information, x, y, missing, changed, used
+        return none, none, none, none, none, 0, 0, 0, 0, used
+    return coverage, found, holes, ends, foreign, x, y, missing, changed, used
 
 
 @stage
-def judge_chain(index, first, last, count, grams, text, segment, window, cells_left, out_i, out_f, rows):
+def judge_chain(
+    index, first, last, count, grams, text, segment, window, cells_left, out_i, out_f, rows
+):
     """Align one chain and write a row for each item that asks its question.
 
     index IndexArrays; first, last: outer seeds; segment.token[:count] and segment.gram[:grams]; text:
@@ -1215,7 +1225,7 @@ def judge_chain(index, first, last, count, grams, text, segment, window, cells_l
     `rows` on. Returns (rows, cells used); rows is -1 when the outputs are full.
     """
     questions = index.questions
-    coverage, information, begin, end, missing, changed, used = align_chain(
+    coverage, found, holes, ends, foreign, begin, end, missing, changed, used = align_chain(
         questions, first, last, segment, count, cells_left, window
     )
     if coverage == 0:
@@ -1227,7 +1237,7 @@ def judge_chain(index, first, last, count, grams, text, segment, window, cells_l
         segment.gram, grams, questions.token[low : low + m], questions.gram_weight[low : low + m],
         np.int64((first >> U12) & DPOS_MASK), window,
     )  # fmt: skip
-    if information < MIN_INFORMATION and overlap < MIN_OVERLAP:
+    if found - holes - STRANGER * foreign < MIN_INFORMATION and overlap < MIN_OVERLAP:
         return rows, used
     for o in range(questions.owner_ptr[q], questions.owner_ptr[q + U1]):
         if rows == out_i.shape[0]:
@@ -1255,7 +1265,10 @@ def judge_chain(index, first, last, count, grams, text, segment, window, cells_l
         ints[ANSWER_TOKENS] = answer_tokens
         ints[PASSAGE_TOKENS] = passage_tokens
         floats[COVERAGE] = coverage
-        floats[INFORMATION] = information
+        floats[FOUND] = found
+        floats[HOLES] = holes
+        floats[ENDS] = ends
+        floats[FOREIGN] = foreign
         floats[ANSWER_INFORMATION] = answer_information
         floats[QUESTION_OVERLAP] = overlap
         floats[ANSWER_OVERLAP] = answer_overlap

@@ -19,7 +19,7 @@ FOLDERS = ("matches", "clean", "removed", "bad", "done")
 
 
 def start(run: pathlib.Path, request: Mapping[str, Any]) -> None:
-    """Write run.json, or check that the one there asks for the same. Raises BadRun naming what differs."""
+    """Write run.json, or check that the one there asks for the same; BadRun names what differs."""
     request = {"format": FORMAT, **request}
     path = run / "run.json"
     if path.exists():
@@ -89,7 +89,7 @@ def finished(run: pathlib.Path, shard: str, size_bytes: int) -> dict[str, Any] |
 def write_json(path: pathlib.Path, value: Any) -> None:
     """Write JSON, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as file:
+    with atomic_write(str(path)) as file:
         file.write((json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
 
 

@@ -30,7 +30,7 @@ from unseen.files import (
     list_shards,
     remove_leftovers,
 )
-from unseen.pool import ShardReader, TextField
+from unseen.pool import OnBadRow, ShardReader, TextField, read_batches
 from unseen.scan import Index, Scanner, scan_batch
 from unseen.write import split_shard
 
@@ -40,20 +40,25 @@ CUT_REST = 200  # a document of which less is left is removed whole
 Rows = npt.NDArray[np.int64]
 
 
-class Settings(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Settings:
     """What a run was asked to do; stored in run.json, compared on resume."""
 
     text_field: str = "text"
     id_field: str | None = None
     stride: int = 1  # look up every stride-th token position
-    on_bad_row: str = "fail"  # or "quarantine"
+    on_bad_row: OnBadRow = "fail"  # or "quarantine"
     remove: str = "document"  # or "span"
     limit: int | None = None  # rows of each shard
     dry_run: bool = False  # matches only, no copy of the pool
-    policy: Mapping[str, Any] = verdict.PRESETS["default"].model_dump()
+    policy: Mapping[str, Any] = dataclasses.field(default_factory=verdict.PRESETS["default"].model_dump)
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(json.loads(json.dumps(dataclasses.asdict(self))))
 
 
-class Task(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Task:
     """One shard's work; small and picklable."""
 
     shard: Shard
@@ -97,7 +102,7 @@ def scan_pool(
     remove_leftovers(str(folder))
     tasks = [Task(shard, str(folder), str(index), settings) for shard in listing.shards]
     left = [t for t in tasks if manifest.finished(folder, t.shard.name, t.shard.size_bytes) is None]
-    on_plan(listing.shards, [t.shard for t in left], listing.ignored)
+    on_plan(listing.shards, [t.shard for t in left], len(listing.ignored))
     warm_up(opened)
     run_tasks(scan_shard, left, workers, on_progress)
     return summarize(folder)
@@ -116,7 +121,7 @@ def request(
             "items": header["counts"]["items"],
         },
         "pool": list(pool),
-        "settings": json.loads(json.dumps(settings._asdict())),
+        "settings": settings.as_json(),
         "shards": [{"name": s.name, "path": s.path, "size_bytes": s.size_bytes} for s in shards],
     }
 
@@ -132,7 +137,7 @@ def check(settings: Settings) -> None:
     ):
         if value not in allowed:
             raise BadSetting(f"{name} {value} is not possible", f"use {' or '.join(allowed)}")
-    if settings.remove == "span" and not field.is_single:
+    if settings.remove == "span" and field.single is None:
         raise BadSetting(
             f"--remove span cannot cut text that comes from {settings.text_field}",
             "it needs one plain field; remove whole documents instead",
@@ -142,7 +147,7 @@ def check(settings: Settings) -> None:
 
 
 def warm_up(opened: Index) -> None:
-    """Compile the kernels, or load them from the cache, before workers start and need them all at once."""
+    """Compile the kernels, or load them from the cache, before workers start and all need them."""
     opened.scan(["warm up"])
 
 
@@ -213,7 +218,7 @@ def scan_shard(task: Task) -> None:
 
 
 def open_shard(shard: Shard, settings: Settings) -> ShardReader:
-    return ShardReader(
+    return read_batches(
         shard,
         text_field=TextField.parse(settings.text_field),
         id_field=settings.id_field,
@@ -332,7 +337,9 @@ def apply_run(
     source, target = pathlib.Path(run), pathlib.Path(out or run)
     asked = manifest.read(source)
     old = Settings(**asked["settings"])
-    settings = old._replace(policy=policy.model_dump(), remove=remove or old.remove, dry_run=dry_run)
+    settings = dataclasses.replace(
+        old, policy=policy.model_dump(), remove=remove or old.remove, dry_run=dry_run
+    )
     check(settings)
     shards = {s.path: s for s in list_shards([s["path"] for s in asked["shards"]]).shards}
     tasks = []
@@ -343,7 +350,7 @@ def apply_run(
                 f"{source} is not finished: {shard.name} is missing", "run the scan again first"
             )
         tasks.append(Task(shard, str(target), asked["index"]["path"], settings))
-    new = {**asked, "settings": json.loads(json.dumps(settings._asdict()))}
+    new = {**asked, "settings": settings.as_json()}
     if target == source:
         manifest.write_json(target / "run.json", new)
     else:

@@ -40,7 +40,9 @@ MATCH_FIELDS = {
     "answer_overlap": "the same for the answer's 3-grams; an answer of up to 3 tokens: 0 or 1",
     "passage_overlap": "the same for the passage's 4-grams",
     "coverage": "weight of the question's tokens aligned, of all its weight, 0..1",
-    "information": "nats: weight of the distinct question tokens aligned",
+    "information": "nats: weight of the distinct question tokens aligned, less that of tokens missing "
+    "inside the match, less half a nat for each foreign token inside",
+    "cut_off": "nats: weight of the question's tokens missing before and after the match",
     "answer_information": "nats: weight of the distinct answer tokens, times the answer overlap",
     "numbers_kept": "every number of the question is aligned",
     "numbers_changed": "numbers of the question in whose place another number stands",
@@ -88,6 +90,7 @@ def match_schema() -> pa.Schema:
         "passage_overlap": pa.float32(),
         "coverage": pa.float32(),
         "information": pa.float32(),
+        "cut_off": pa.float32(),
         "answer_information": pa.float32(),
         "numbers_kept": pa.bool_(),
         "numbers_changed": pa.int32(),

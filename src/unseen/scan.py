@@ -54,7 +54,7 @@ class Index(CompiledIndex):
         known = self.__dict__.setdefault("_scanners", {})
         if stride not in known:
             known[stride] = Scanner(self, stride=stride)
-        return known[stride]  # type: ignore[no-any-return]
+        return known[stride]
 
 
 class Scanner:
@@ -65,22 +65,24 @@ class Scanner:
         self.stride = stride
         self.scratch = kernels.make_scratch()
         self.counters = np.zeros(kernels.COUNTERS, np.int64)
-        self.room = 4096  # rows of the output buffers
+        self._make_room(1 << 16)
+
+    def _make_room(self, rows: int) -> None:
+        self.ints = np.empty((rows, kernels.INTS), np.int64)
+        self.floats = np.empty((rows, kernels.FLOATS), np.float32)
 
     def find(self, data: npt.NDArray[np.uint8], offsets: Ints) -> tuple[Ints, Floats]:
         """Kernel rows of a batch: int64[n, INTS], float32[n, FLOATS] (columns named in `kernels`)."""
         texts = len(offsets) - 1
         text, found = 0, []
         while text < texts:
-            ints = np.empty((self.room, kernels.INTS), np.int64)
-            floats = np.empty((self.room, kernels.FLOATS), np.float32)
             rows, reached = kernels.scan_texts(
                 tokens.frozen(data), tokens.frozen(offsets), text, tokens.codepoints(),
-                self.index.arrays, self.stride, self.scratch, self.counters, ints, floats,
+                self.index.arrays, self.stride, self.scratch, self.counters, self.ints, self.floats,
             )  # fmt: skip
-            found.append((ints[:rows], floats[:rows]))
+            found.append((self.ints[:rows].copy(), self.floats[:rows].copy()))
             if reached == text:
-                self.room *= 4  # one text alone has more rows than fit
+                self._make_room(4 * len(self.ints))  # one text alone has more rows than fit
             text = reached
         return drop_repeats(
             np.concatenate([i for i, _ in found] or [np.empty((0, kernels.INTS), np.int64)]),
@@ -137,7 +139,9 @@ def drop_repeats(ints: Ints, floats: Floats) -> tuple[Ints, Floats]:
     keep = np.ones(len(ints), bool)
     for first, last in runs_of(clash):
         kept: list[int] = []
-        for row in sorted(order[first : last + 1].tolist(), key=lambda r: rank(floats[r], start[r])):
+        for row in sorted(
+            order[first : last + 1].tolist(), key=lambda r: rank(floats[r], int(start[r]))
+        ):
             free = all(start[row] >= end[k] or start[k] >= end[row] for k in kept)
             keep[row] = free
             kept += [row] if free else []
@@ -155,7 +159,7 @@ def runs_of(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
 def rank(measured: Floats, start: int) -> tuple[float, ...]:
     """Sort key: the best row first."""
     order = (kernels.COVERAGE, kernels.ANSWER_OVERLAP, kernels.PASSAGE_OVERLAP)
-    return (*(-float(measured[k]) for k in order), int(start))
+    return (*(-float(measured[k]) for k in order), start)
 
 
 def measures(index: CompiledIndex, ints: Ints, floats: Floats) -> dict[str, Any]:
@@ -177,7 +181,10 @@ def measures(index: CompiledIndex, ints: Ints, floats: Floats) -> dict[str, Any]
     right[option >= 0] = answers.correct[(answers.of_item[item] + option)[option >= 0]] == 1
     return {
         "coverage": floats[:, kernels.COVERAGE],
-        "information": floats[:, kernels.INFORMATION],
+        "information": floats[:, kernels.FOUND]
+        - floats[:, kernels.HOLES]
+        - kernels.STRANGER * floats[:, kernels.FOREIGN],
+        "cut_off": floats[:, kernels.ENDS],
         "answer_information": floats[:, kernels.ANSWER_INFORMATION],
         "question_overlap": oq,
         "answer_overlap": oa,

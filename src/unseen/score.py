@@ -36,7 +36,7 @@ def published(oq: Floats, oa: Floats, op: Floats, lengths: Lengths) -> Floats:
         question, answer             0.75c Oq + (1 - 0.75c) Oa
         question, passage            0.85c Oq + (1 - 0.85c) Op
         question, answer, passage    0.7c Oq + (0.2 + 0.35(1-c)) k Oa + the rest Op,
-                                     k = 0.5 + 0.5 Na / 4 for an answer of Na < 4 distinct tokens, else 1
+                                     k = 0.5 + 0.5 Na / 4 for Na < 4 distinct answer tokens, else 1
 
     An item of L tokens needs 1.0 up to 20 and 0.8 from 50, linearly between: a lower score is scaled
     by 0.8 / needed. A question alone whose overlap is under the same line from 1 to 5/7 is not flagged

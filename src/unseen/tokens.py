@@ -95,7 +95,8 @@ def words(text: str) -> list[tuple[str, int, int]]:
     """The tokens of one text as written, with character offsets: for people and for `explain`."""
     packed = pack([text])
     segment = kernels.make_scratch().segment
-    out, position = [], 0
+    out: list[tuple[int, int]] = []
+    position = 0
     raw = packed.data.tobytes()
     while position < packed.offsets[1]:
         count, position = kernels.tokenize(

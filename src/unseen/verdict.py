@@ -18,11 +18,12 @@ import pydantic
 from unseen.errors import BadSetting
 from unseen.records import EVIDENCE, VERDICTS
 
-# Nats. What a question must tell to be evidence; the curve behind these is in docs/design/003.
-MIN_WHOLE_INFORMATION = 28.0  # when it stands there whole
-MIN_EDITED_INFORMATION = 36.0  # when it is edited, and more the less of it is there:
+# Nats that a match must tell to be evidence; the curve behind these is in docs/design/003.
+MIN_COPY_INFORMATION = 27.0  # when the question stands there whole, or half of it in a row
+MIN_EDITED_INFORMATION = 36.0  # when it is edited throughout, and more the less of it is there:
 EDITED_SLOPE = 25.0  # nats for each unit of coverage under WHOLE_COVERAGE
 WHOLE_COVERAGE = 0.97
+COPIED_OVERLAP = 0.5  # question overlap (5-grams) from which on it is a copy, perhaps cut
 MIN_NEAR_COVERAGE = 0.65
 MIN_ANSWER_OVERLAP = 0.5
 FLAGGED = 0.8  # published score
@@ -92,25 +93,37 @@ def evidence_of(m: Columns) -> npt.NDArray[np.str_]:
     there and its answer follows. question: it stands there whole. near: an edited or cut copy. Each
     of the last three must tell enough to be itself (`needed_information`). partial: anything less.
     """
-    needed = needed_information(m["coverage"])
     close = m["coverage"] >= MIN_NEAR_COVERAGE
     whole = m["coverage"] >= WHOLE_COVERAGE
-    told = m["information"] >= needed
-    answered = (m["answer_overlap"] >= MIN_ANSWER_OVERLAP) & (
-        m["information"] + m["answer_information"] >= needed
-    )
+    needed = needed_information(m)
+    told = m["information"] - np.where(copied(m), 0, m["cut_off"])
+    answer = np.where(m["answer_overlap"] >= MIN_ANSWER_OVERLAP, m["answer_information"], -np.inf)
     return np.select(
-        [close & (m["numbers_changed"] > 0), close & answered, whole & told, close & told],
+        [
+            close & (m["numbers_changed"] > 0),
+            close & (told + answer >= needed),
+            whole & (told >= needed),
+            close & (told >= needed),
+        ],
         ["template", "question+answer", "question", "near"],
         "partial",
     )
 
 
-def needed_information(coverage: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Nats that a match of this coverage must tell, question (and answer) together."""
-    missing = np.maximum(WHOLE_COVERAGE - np.asarray(coverage, np.float64), 0)
+def copied(m: Columns) -> npt.NDArray[np.bool_]:
+    """Whether the question stands there whole, or much of it word for word.
+
+    What is missing at the ends of such a match was cut off; elsewhere it speaks against a match.
+    """
+    much = (m["question_overlap"] >= COPIED_OVERLAP) & (m["coverage"] >= MIN_NEAR_COVERAGE)
+    return much | (m["coverage"] >= WHOLE_COVERAGE)
+
+
+def needed_information(m: Columns) -> npt.NDArray[np.float64]:
+    """Nats that each match must tell, question (and answer) together."""
+    missing = np.maximum(WHOLE_COVERAGE - np.asarray(m["coverage"], np.float64), 0)
     edited = MIN_EDITED_INFORMATION + EDITED_SLOPE * missing
-    return np.where(np.asarray(coverage) >= WHOLE_COVERAGE, MIN_WHOLE_INFORMATION, edited)
+    return np.where(copied(m), MIN_COPY_INFORMATION, edited)
 
 
 def verdict_of(m: Columns, policy: Policy) -> npt.NDArray[np.str_]:
