@@ -702,6 +702,8 @@ def guess_reason(
             return "decon does not index it: under 20 of its tokens"
         if all(fact["indexed_words"] < 4 for fact in facts):
             return "decon does not index it: under 4 words between spaces"
+        if re.search("[\uff01-\uff5e]{3}", (ours or {}).get("quote") or ""):
+            return "full-width letters are other tokens for decon"
         if theirs is None:
             return "decon sees next to nothing: sampling, other tokens at the edges, no answer behind"
         needed = min(fact["needed"] for fact in facts)
@@ -711,7 +713,11 @@ def guess_reason(
         return f"score: decon {score:.3f}, needs {needed:.3f} at {facts[0]['length']} tokens"
     if ours is None:
         return "unseen records no match of this item"
-    return f"score: unseen {ours['score']:.3f} in words, decon's bar passed in tokens"
+    parts = ("question", "answer", "passage")
+    their, our = report_scores(theirs, DECON_SCORES), report_scores(ours, UNSEEN_SCORES)
+    gaps = {part: (their or {}).get(part, 0.0) - (our or {}).get(part, 0.0) for part in parts}
+    part = max(gaps, key=lambda name: gaps[name])
+    return f"score: unseen {ours['score']:.3f}, decon sees {gaps[part]:.2f} more of the {part}"
 
 
 def disagreements(place: Place) -> dict[str, Any]:

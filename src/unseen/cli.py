@@ -47,6 +47,9 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(2)
     except Exception as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message())  # type: ignore[attr-defined]  # noqa: T201
+            sys.exit(2)
         if hasattr(error, "format_message"):  # a usage error of the option parser
             context = getattr(error, "ctx", None)
             fail(
@@ -70,7 +73,8 @@ def say_json(value: Any) -> None:
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False)
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 120)
 
 
 @app.callback(invoke_without_command=True)
@@ -111,7 +115,7 @@ def index(
         return
     from rich.table import Table
 
-    table = Table("suite", "split", "items", "questions", "duplicates", *STATUS_TITLES, box=None)
+    table = Table("suite", "split", *SHORT_TITLES, box=None)
     for row in built.header["suites"]:
         numbers = [row[k] for k in ("items", "questions", "duplicates", *STATUS_TITLES)]
         table.add_row(row["suite"], row["split"], *[f"{n:,}" if n else "-" for n in numbers])
@@ -121,11 +125,12 @@ def index(
         f"{counts['items']:,} items, {counts['questions']:,} distinct questions,"
         f" {counts['ngrams']:,} n-grams"
         f" in {out} ({seconds:.1f} s)\n"
-        "with answer: found only where the answer stands near. not checkable: never removed. "
-        "too short (under 5 tokens), empty: never found."
+        "+answer: removed only where the answer follows. unsure: not checkable (too common to be told"
+        " apart), never removed. short: under 5 words, never found. dup: repeated rows."
     )
 
 
+SHORT_TITLES = ("items", "distinct", "dup", "indexed", "+answer", "unsure", "short", "empty")
 STATUS_TITLES = ("indexed", "with answer", "not checkable", "too short", "empty")
 
 
@@ -182,12 +187,11 @@ def scan(
         dry_run=dry_run,
         policy=verdict.policy_named(preset, policy).model_dump(),
     )
-    started = time.perf_counter()
-    with progress_bar() as (on_plan, on_progress):
+    with progress_bar() as (clock, on_plan, on_progress):
         summary = pipeline.scan_pool(
             pool, index, out, settings, workers=workers, on_plan=on_plan, on_progress=on_progress
         )
-    show_summary(summary, out, time.perf_counter() - started, as_json)
+    show_summary(summary, out, clock(), as_json)
 
 
 @app.command()
@@ -217,8 +221,7 @@ def apply(
 
     if dry_run and out is None:
         raise BadSetting("--dry-run needs a new folder", "name one with -o")
-    started = time.perf_counter()
-    with progress_bar() as (_, on_progress):
+    with progress_bar() as (clock, _, on_progress):
         summary = pipeline.apply_run(
             run,
             verdict.policy_named(preset, policy),
@@ -228,7 +231,7 @@ def apply(
             workers=workers,
             on_progress=on_progress,
         )
-    show_summary(summary, out or run, time.perf_counter() - started, as_json)
+    show_summary(summary, out or run, clock(), as_json)
 
 
 @app.command()
@@ -285,8 +288,14 @@ def compiling() -> None:
 
 
 @contextmanager
-def progress_bar() -> Iterator[tuple[Callable[..., None], Callable[[Progress], None]]]:
-    """A bar on standard error: share of the pool read, documents, MB/s, matches, time left."""
+def progress_bar() -> Iterator[
+    tuple[Callable[[], float], Callable[..., None], Callable[[Progress], None]]
+]:
+    """A bar on standard error: share of the pool read, documents, MB/s, matches, time left.
+
+    The block gets a clock (seconds since the plan was made, so without compiling), and what to call
+    with the plan and with progress.
+    """
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
@@ -302,18 +311,23 @@ def progress_bar() -> Iterator[tuple[Callable[..., None], Callable[[Progress], N
         task = bar.add_task("scan", total=None, note="")
         started = time.perf_counter()
 
+        def clock() -> float:
+            return time.perf_counter() - started
+
         def on_plan(shards: list[Any], left: list[Any], ignored: int) -> None:
+            nonlocal started
+            started = time.perf_counter()
             bar.update(task, total=sum(s.size_bytes for s in left))
             done = f", {len(shards) - len(left)} done before" if len(left) < len(shards) else ""
             skipped = f"; {ignored} files with other suffixes are not read" if ignored else ""
             bar.console.print(f"{len(shards)} shards{done}{skipped}")
 
         def on_progress(now: Progress) -> None:
-            rate = now.text_bytes / 1e6 / max(time.perf_counter() - started, 1e-9)
+            rate = now.text_bytes / 1e6 / max(clock(), 1e-9)
             note = f"{now.documents:,} documents  {rate:.0f} MB/s  {now.matches:,} matches"
             bar.update(task, completed=now.bytes_read, note=note)
 
-        yield on_plan, on_progress
+        yield clock, on_plan, on_progress
 
 
 def show_summary(summary: dict[str, Any], run: str, seconds: float, as_json: bool) -> None:
@@ -327,7 +341,8 @@ def show_summary(summary: dict[str, Any], run: str, seconds: float, as_json: boo
     out = console()
     evidence = [k for k in ("question+answer", "question", "near", "template", "partial")]
     if summary["suites"]:
-        table = Table("suite", "split", "documents removed", "items", *evidence, box=None)
+        titles = ("removed", "items", "q+answer", *evidence[1:])
+        table = Table("suite", "split", *titles, box=None)
         for row in summary["suites"]:
             numbers = [row["documents"], row["items"], *[row["evidence"][k] for k in evidence]]
             table.add_row(row["suite"], row["split"], *[f"{n:,}" if n else "-" for n in numbers])
@@ -353,6 +368,6 @@ def show_summary(summary: dict[str, Any], run: str, seconds: float, as_json: boo
 NOTES = {
     "cut": "documents were kept with their matches cut out",
     "null_rows": "documents have no text (null); they are kept",
-    "crowded_segments": "stretches share so much with the index that their commonest n-grams were skipped",
+    "crowded_segments": "stretches share so much with the index that common n-grams were skipped",
     "hurried_chains": "matches were aligned in a narrow band, for the sake of time",
 }

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from unseen import kernels, tokens, verdict
 from unseen.scan import Index, Scanner, measures, places
@@ -112,10 +113,7 @@ def best_match(text: str, opened: Index, item: int, preset: str) -> dict[str, An
     columns["verdict"] = verdict.verdict_of(columns, verdict.policy_named(preset))
     columns |= places(packed.data, packed.offsets, ints[best])
     columns["needed_information"] = verdict.needed_information(columns)
-    return {
-        name: np.asarray(values)[0].item() if name != "quote" else values[0]
-        for name, values in columns.items()
-    }
+    return {name: pa.array(values)[0].as_py() for name, values in columns.items()}
 
 
 def conclusion(found: dict[str, Any], preset: str) -> dict[str, Any]:

@@ -106,8 +106,8 @@ class FileFacts(NamedTuple):
 class BadRow(NamedTuple):
     """A row that cannot be read.
 
-    row: 0-based.  reason: one line.  raw: the row's bytes, its line end included (of a Parquet or
-    Arrow file, the bytes of its text).
+    row: 0-based.  reason: one line.  raw: the line without its line feed; of a Parquet or Arrow file
+    the bytes of the text, as far as there are any.
     """
 
     row: int

@@ -35,6 +35,7 @@ from unseen.scan import Index, Scanner, scan_batch
 from unseen.write import split_shard
 
 CUT_CONTEXT = 200  # characters cut on either side of a match by `remove="span"`, as GPT-3 did
+WORKER_BYTES = 64 << 20
 CUT_REST = 200  # a document of which less is left is removed whole
 
 Rows = npt.NDArray[np.int64]
@@ -102,8 +103,8 @@ def scan_pool(
     remove_leftovers(str(folder))
     tasks = [Task(shard, str(folder), str(index), settings) for shard in listing.shards]
     left = [t for t in tasks if manifest.finished(folder, t.shard.name, t.shard.size_bytes) is None]
-    on_plan(listing.shards, [t.shard for t in left], len(listing.ignored))
     warm_up(opened)
+    on_plan(listing.shards, [t.shard for t in left], len(listing.ignored))
     run_tasks(scan_shard, left, workers, on_progress)
     return summarize(folder)
 
@@ -163,7 +164,7 @@ def run_tasks(
     for outcome in engines.local(
         function,
         order,
-        workers=workers or engines.default_workers(),
+        workers=workers or workers_for(sum(t.shard.size_bytes for t in tasks)),
         on_tick=lambda counts: on_progress(Progress(*counts[:4])),
     ):
         if outcome.error is not None:
@@ -176,6 +177,11 @@ def run_tasks(
             f"{len(failed)} of {len(tasks)} shards failed:\n{lines}",
             f"{failed[0].hint}; then run the same command again, finished shards are kept",
         )
+
+
+def workers_for(size_bytes: int) -> int:
+    """All cores, but no process for less than WORKER_BYTES: starting it would cost more."""
+    return max(1, min(engines.default_workers(), size_bytes // WORKER_BYTES))
 
 
 @functools.lru_cache(maxsize=1)
@@ -246,16 +252,20 @@ def finish_shard(task: Task, facts: FileFacts, bad: Sequence[BadRow], counts: di
             removed=removed,
             bad=bad,
             edits=edits,
-            text_field=TextField.parse(settings.text_field),
+            text_keys=TextField.parse(settings.text_field).single,
             clean_path=str(run / "clean" / shard.name),
             removed_path=str(run / "removed" / shard.name),
             bad_path=str(run / "bad" / f"{shard.name}.jsonl"),
             expected=facts,
             limit=settings.limit,
         )
-        for kind, size, digest in written.outputs():
-            name = f"{kind}/{shard.name}" + (".jsonl" if kind == "bad" else "")
-            outputs[name] = {"size_bytes": size, "xxh3_128": digest}
+        for name, size, digest in (
+            (f"clean/{shard.name}", written.clean_bytes, written.clean_hash),
+            (f"removed/{shard.name}", written.removed_bytes, written.removed_hash),
+            (f"bad/{shard.name}.jsonl", written.bad_bytes, written.bad_hash),
+        ):
+            if digest is not None:
+                outputs[name] = {"size_bytes": size, "xxh3_128": digest}
     kept = facts.rows - len(removed) - len(bad)
     manifest.write_json(
         manifest.done_path(run, shard.name),

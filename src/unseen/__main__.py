@@ -1,0 +1,5 @@
+"""`python -m unseen` is the command `unseen`."""
+
+from unseen.cli import main
+
+main()
