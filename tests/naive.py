@@ -36,8 +36,9 @@ MIN_WEIGHT, MAX_WEIGHT = 0.05, 8.0
 PRIOR_QUESTIONS = 2000
 PRIOR_BY_LENGTH = (0.1, 0.1, 0.08, 0.03, 0.01, 0.005, 0.003, 0.002, 0.0015, 0.001)
 BPE_PER_TOKEN, FLAGGED = 1.3, 0.8
-MIN_WHOLE_INFORMATION, MIN_EDITED_INFORMATION, EDITED_SLOPE = 28.0, 36.0, 25.0
-WHOLE_COVERAGE, MIN_NEAR_COVERAGE, MIN_ANSWER_OVERLAP = 0.97, 0.65, 0.5
+MIN_COPY_INFORMATION, MIN_EDITED_INFORMATION, EDITED_SLOPE = 27.0, 36.0, 25.0
+WHOLE_COVERAGE, MIN_NEAR_COVERAGE = 0.97, 0.65
+COPIED_OVERLAP, MIN_ANSWER_OVERLAP = 0.5, 0.5
 REMOVED = ("question+answer", "question", "near")
 CLOSE = 1e-4
 
@@ -300,6 +301,7 @@ class Detector:
                 "matched": [i for i, d in enumerate(path) if d >= 0],
                 "coverage": coverage,
                 "information": shown["information"],
+                "cut_off": shown["cut_off"],
                 "answer_information": answer["information"],
                 "question_overlap": overlap,
                 "answer_overlap": answer["overlap"],
@@ -362,20 +364,25 @@ class Detector:
         return score
 
     def evidence(self, row: dict) -> str:
-        """What kind of copy a match shows (`verdict.evidence_of`)."""
-        coverage = row["coverage"]
-        bar = MIN_WHOLE_INFORMATION
-        if not self.reaches(coverage, WHOLE_COVERAGE):
-            bar = MIN_EDITED_INFORMATION + EDITED_SLOPE * (WHOLE_COVERAGE - coverage)
+        """What kind of copy a match shows, and whether it tells enough to be itself.
+
+        What is missing at the ends of a copy was cut off; at the ends of anything else it speaks
+        against the match, and more is asked of it.
+        """
+        coverage, told, needed = row["coverage"], row["information"], MIN_COPY_INFORMATION
+        whole = self.reaches(coverage, WHOLE_COVERAGE)
         if not self.reaches(coverage, MIN_NEAR_COVERAGE):
             return "partial"
         if row["numbers_changed"] > 0:
             return "template"
-        together = row["information"] + row["answer_information"]
-        if self.reaches(row["answer_overlap"], MIN_ANSWER_OVERLAP) and self.reaches(together, bar):
+        if not whole and not self.reaches(row["question_overlap"], COPIED_OVERLAP):
+            told -= row["cut_off"]
+            needed = MIN_EDITED_INFORMATION + EDITED_SLOPE * (WHOLE_COVERAGE - coverage)
+        answered = self.reaches(row["answer_overlap"], MIN_ANSWER_OVERLAP)
+        if answered and self.reaches(told + row["answer_information"], needed):
             return "question+answer"
-        if self.reaches(row["information"], bar):
-            return "question" if coverage >= WHOLE_COVERAGE else "near"
+        if self.reaches(told, needed):
+            return "question" if whole else "near"
         return "partial"
 
     def without_repeats(self, rows: list[dict]) -> list[dict]:
@@ -512,21 +519,25 @@ def trim(path: list[int]) -> None:
 def measure(question: Question, tokens: list[Token], path: list[int]) -> dict:
     """What an alignment shows. What is there speaks for a copy; what is missing or foreign, against."""
     matched = [i for i, d in enumerate(path) if d >= 0]
-    known = [w if fresh else 0.0 for w, fresh in zip(question.weight, question.fresh, strict=True)]
+    if not matched:
+        return {"covered": 0.0}
     here = set(matched)
+    low, high = matched[0], matched[-1]
+    known = [w if fresh else 0.0 for w, fresh in zip(question.weight, question.fresh, strict=True)]
+    foreign = path[high] - path[low] + 1 - len(matched)
     missing = {i for i, t in enumerate(question.tokens) if t.digit} - here
     changed = 0  # another number in its place: in a gap about as long in the text as in the question
     for i, k in itertools.pairwise(matched):
         strangers = tokens[path[i] + 1 : path[k]]
         if len(strangers) <= 2 * (k - i - 1) + 2:
             changed += min(sum(t.digit for t in strangers), len(missing & set(range(i, k))))
-    first, last = (path[matched[0]], path[matched[-1]]) if matched else (-1, -1)
     return {
         "covered": sum(question.weight[i] for i in matched),
-        "information": sum(w if i in here else -w for i, w in enumerate(known))
-        - STRANGER * (last - first + 1 - len(matched)),
-        "first": first,
-        "last": last,
+        "information": sum(known[i] if i in here else -known[i] for i in range(low, high + 1))
+        - STRANGER * foreign,
+        "cut_off": sum(known[:low]) + sum(known[high + 1 :]),
+        "first": path[low],
+        "last": path[high],
         "missing": len(missing),
         "changed": changed,
     }

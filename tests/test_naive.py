@@ -10,14 +10,14 @@ import random
 import string
 from typing import Any
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+import naive
 from unseen import index as index_module
-from unseen import kernels, tokens
+from unseen import kernels, scan, tokens
 from unseen.scan import Index
 
 for name, examples in (("small", 60), ("ci", 300), ("nightly", 5000)):
@@ -84,9 +84,7 @@ def test_tokens_of_any_code_points_are_the_same(text: str) -> None:
 
 @MANY
 @given(st.lists(WORD, min_size=1, max_size=3), st.integers(0, 130), TEXT)
-def test_a_folded_text_has_the_same_hashes_by_every_path(
-    some: list[str], pad: int, after: str
-) -> None:
+def test_a_folded_text_has_the_same_hashes_by_every_path(some: list[str], pad: int, after: str) -> None:
     """Words of ASCII, full-width, accented and soft-hyphenated are equal at any alignment."""
     plain = " ".join(some)
     wide = "".join(chr(ord(c) + 0xFEE0) if c != " " else c for c in plain)
@@ -100,7 +98,9 @@ def test_a_folded_text_has_the_same_hashes_by_every_path(
 
 @FEW
 @given(
-    st.sampled_from([("a ", 4096), ("a ", 65472), ("一", 2731), ("一", 65504), ("x", 8192), ("é", 4096)]),
+    st.sampled_from(
+        [("a ", 4096), ("a ", 65472), ("一", 2731), ("一", 65504), ("x", 8192), ("é", 4096)]
+    ),
     st.integers(-70, 6),
     TEXT,
 )
@@ -236,8 +236,8 @@ def cases(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[str]]:
 
 EXACT = ("start", "end", "answer_start", "answer_end", "option", "option_correct", "numbers_kept",
          "numbers_changed", "evidence", "verdict")  # fmt: skip
-NEARLY = ("coverage", "information", "answer_information", "question_overlap", "answer_overlap",
-          "passage_overlap", "score")  # fmt: skip
+NEARLY = ("coverage", "information", "cut_off", "answer_information", "question_overlap",
+          "answer_overlap", "passage_overlap", "score")  # fmt: skip
 
 
 def same_rows(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> None:
@@ -273,7 +273,9 @@ def test_a_batch_is_its_texts_one_by_one(case: tuple[list[dict[str, Any]], list[
     items, documents = case
     index = Index.build(items, allow_empty=True)
     documents = [None, *documents, "", documents[0]]
-    one_by_one = [{**m, "row": k} for k, text in enumerate(documents) for m in index.scan([text]).to_pylist()]
+    one_by_one = [
+        {**m, "row": k} for k, text in enumerate(documents) for m in index.scan([text]).to_pylist()
+    ]
     assert index.scan(documents).to_pylist() == one_by_one
 
 
@@ -289,18 +291,21 @@ def test_the_order_of_the_items_changes_nothing(maker: Maker, rng: random.Random
 
 
 @MANY
-@given(makers(), TEXT, TEXT, st.text(SEPARATORS, min_size=1, max_size=3), st.integers(0, 99), st.booleans())
+@given(
+    makers(), TEXT, TEXT, st.text(SEPARATORS, min_size=1, max_size=3), st.integers(0, 99), st.booleans()
+)
 def test_an_item_pasted_anywhere_is_found(
     maker: Maker, before: str, after: str, gap: str, which: int, kin: bool
 ) -> None:
-    """Verbatim, between any texts, pieces of the same items included: coverage 1."""
+    """Verbatim, between any texts: coverage 1. Also near pieces of the same items, unless all the text
+    is made of a handful of words (a spread alignment may then do as well as the copy)."""
     index = Index.build(maker.items, allow_empty=True)
     item = maker.items[which % len(maker.items)]
     question = item["question"]
     detector = naive.Detector(maker.items)
     words = naive.words(naive.tokenize(question))
     assume(len(words) >= naive.N and sum(detector.questions[words].weight) > 0)
-    if kin:
+    if kin and len(maker.vocabulary) >= 40:
         before += " " + maker.render(maker.piece("cut")) + maker.render(maker.piece("host"))
         after = maker.render(maker.piece("overlap")) + " " + after
     text = before + gap + question + gap + after
@@ -319,16 +324,21 @@ def test_every_tenth_position_finds_full_copies(maker: Maker, pad: int, which: i
     words = naive.words(naive.tokenize(item["question"]))
     weight = naive.Detector(maker.items).questions.get(words)
     assume(len(words) >= 14 and weight is not None and sum(weight.weight) > 0)
+    kin = kin and len(maker.vocabulary) >= 40
     host = maker.render(maker.piece("host" if kin else "foreign"))
     text = "pad " * pad + host + " " + item["question"] + " " + host
     found = Index.build(maker.items, allow_empty=True).scan([text], stride=10).to_pylist()
-    assert max((m["coverage"] for m in found if m["item"] == item["item"]), default=0) == pytest.approx(1, abs=1e-4)
+    assert max((m["coverage"] for m in found if m["item"] == item["item"]), default=0) == pytest.approx(
+        1, abs=1e-4
+    )
 
 
-QUESTION = "How many of the 12 red fish in the old lake near Tromsø swim north before 7 each winter morning?"
+QUESTION = (
+    "How many of the 12 red fish in the old lake near Tromsø swim north before 7 each winter morning?"
+)
 ITEM = {"suite": "s", "split": "test", "item": "1", "question": QUESTION,
         "answers": ["nine golden fish in all", "4"], "correct": [False, True],
-        "passage": "The lake near the town is home to many fish of several colours in winter"}  # fmt: skip
+        "passage": "The lake near the town is home to fish of several colours in winter"}  # fmt: skip
 COPY = f"{ITEM['passage']}. {QUESTION} Answer: nine golden fish in all, or 4. "
 BORDERS = (65536 - 8192 - 64, 65536 - 64, 2 * 65536 - 2 * 8192 - 64, 2 * 65536 - 8192 - 64)
 
@@ -339,6 +349,7 @@ BORDERS = (65536 - 8192 - 64, 65536 - 64, 2 * 65536 - 2 * 8192 - 64, 2 * 65536 -
     | st.integers(0, 140_000),
     st.sampled_from((1, 10)),
 )
+@example("filler ", 65431, 1)
 @example("filler ", 65460, 1)
 def test_an_item_is_found_once_wherever_it_stands_in_a_long_text(
     unit: str, at: int, stride: int
@@ -369,7 +380,9 @@ def test_a_compiled_index_holds_the_same_numbers(maker: Maker) -> None:
     assert len(questions.total) == len(detector.questions)
     for q, mine in enumerate(detector.questions.values()):
         low, high = questions.ptr[q], questions.ptr[q + 1]
-        assert questions.owner[questions.owner_ptr[q] : questions.owner_ptr[q + 1]].tolist() == mine.owners
+        assert (
+            questions.owner[questions.owner_ptr[q] : questions.owner_ptr[q + 1]].tolist() == mine.owners
+        )
         signed = [w if fresh else -w for w, fresh in zip(mine.weight, mine.fresh, strict=True)]
         assert questions.weight[low:high].tolist() == pytest.approx(signed, abs=1e-6)
         assert questions.total[q] == pytest.approx(sum(mine.weight), rel=1e-6)
@@ -411,7 +424,7 @@ def test_common_ngrams_are_no_seeds_but_no_question_loses_its_rarest() -> None:
         {"suite": "s", "split": "t", "item": str(k), "question": f"{opening} {k if k else ''}"}
         for k in range(naive.MAX_POSTINGS + 5)
     ]
-    index, detector = Index.build(items), naive.Detector(items)
+    index, detector = Index.build(items, allow_empty=True), naive.Detector(items)
     assert index.arrays.questions.seeds.tolist() == [len(q.seeds) for q in detector.questions.values()]
     assert set(index.arrays.questions.seeds.tolist()) == {naive.MIN_SEEDS}
     for k in (0, 7):
@@ -422,13 +435,13 @@ def test_common_ngrams_are_no_seeds_but_no_question_loses_its_rarest() -> None:
 
 @pytest.mark.parametrize("sharing", [4, 5, 9])
 def test_what_half_of_a_suite_shares_is_its_template(sharing: int) -> None:
-    own = ["%s%s%s" % (c * 3, d * 3, c * 4) for c in "abcde" for d in "vw"]
+    own = [c * 3 + d * 3 + c * 4 for c in "abcde" for d in "vw"]
+    shared = ["choose the best of these options now "] * sharing + [""] * len(own)
     items = [
-        {"suite": "s", "split": "t", "item": w,
-         "question": ("choose the best of these options now " if k < sharing else "") + f"{w} it x{w} is {w}y"}
-        for k, w in enumerate(own)
-    ]  # fmt: skip
-    questions = Index.build(items).arrays.questions
+        {"suite": "s", "split": "t", "item": w, "question": f"{opening}{w} it x{w} is {w}y"}
+        for w, opening in zip(own, shared, strict=False)
+    ]
+    questions = Index.build(items, allow_empty=True).arrays.questions
     first = questions.weight[questions.ptr[0] : questions.ptr[1]]
     assert (first[:7] == 0).all() == (sharing >= naive.TEMPLATE_SHARE * len(own))
     assert (first[7:] > 0).sum() == 5
@@ -461,7 +474,7 @@ def test_an_alignment_is_a_best_one(question: list[int], text: list[int], low: i
     path = window.path[: len(question)].tolist()
     matched = [(i, j) for i, j in enumerate(path) if j >= 0]
     assert all(question[i] == text[j] and j >= low for i, j in matched)
-    assert all(a < b for (_, a), (_, b) in zip(matched, matched[1:], strict=False))
+    assert [j for _, j in matched] == sorted({j for _, j in matched})
     w = (weight + np.float32(0.01)).tolist()
     best = [[0.0] * (len(text) + 1) for _ in range(len(question) + 1)]
     for i in range(len(question)):
@@ -471,7 +484,9 @@ def test_an_alignment_is_a_best_one(question: list[int], text: list[int], low: i
     reached = sum(w[i] for i, _ in matched)
     if limit > len(question) * len(text):
         assert reached == pytest.approx(best[-1][-1], abs=1e-4)
-        assert path == naive.align(tuple(map(str, question)), weight.tolist(), tuple(map(str, text)), low, len(text))
+        assert path == naive.align(
+            tuple(map(str, question)), weight.tolist(), tuple(map(str, text)), low, len(text)
+        )
     else:
         assert reached <= best[-1][-1] + 1e-4
 
@@ -479,7 +494,9 @@ def test_an_alignment_is_a_best_one(question: list[int], text: list[int], low: i
 @given(st.lists(st.lists(st.integers(0, 9), max_size=30), max_size=8))
 def test_mark_repeats_marks_what_was_there_before(runs: list[list[int]]) -> None:
     flat = np.array([v for run in runs for v in run], np.uint64)
-    found = index_module.repeats(flat, index_module.pointers(np.array([len(r) for r in runs], np.int64)))
+    found = index_module.repeats(
+        flat, index_module.pointers(np.array([len(r) for r in runs], np.int64))
+    )
     assert found.tolist() == [v != 0 and v in run[:i] for run in runs for i, v in enumerate(run)]
 
 
@@ -492,7 +509,9 @@ def test_find_hits_are_the_ngrams_of_the_index(maker: Maker, step: int, base: in
     gram = np.array(maker.rng.choices([*known, 3, 2**63, 5 << 50], k=300), np.uint64)
     scratch.segment.gram[:300] = gram
     count = kernels.find_hits(index.arrays.grams, scratch.segment.gram, 300, step, base, scratch.hits)
-    expected = [(i, known[g]) for i, g in enumerate(gram.tolist()) if (base + i) % step == 0 and g in known]
+    expected = [
+        (i, known[g]) for i, g in enumerate(gram.tolist()) if (base + i) % step == 0 and g in known
+    ]
     found = zip(scratch.hits.position[:count].tolist(), scratch.hits.slot[:count].tolist(), strict=True)
     assert list(found) == expected
 
@@ -507,3 +526,30 @@ def test_trimming_drops_what_stands_apart(steps: list[int | None]) -> None:
     kernels.trim_path(trimmed, len(path))
     naive.trim(path)
     assert trimmed.tolist() == [*path, -1]
+
+
+SPAN = st.tuples(
+    st.integers(0, 1), st.integers(0, 40), st.integers(1, 30), st.integers(0, 3), st.integers(0, 1)
+)
+
+
+@MANY
+@given(st.lists(SPAN, max_size=9))
+@example([(0, 0, 100, 2, 0), (0, 10, 10, 1, 0), (0, 30, 10, 1, 0)])
+@example([(0, 0, 10, 3, 0), (0, 8, 10, 2, 0), (0, 16, 10, 1, 0)])
+def test_of_rows_that_overlap_the_best_stays(spans: list[tuple[int, int, int, int, int]]) -> None:
+    rows = [
+        {"number": item, "start": start, "end": start + length, "coverage": 1 - worse / 8,
+         "answer_overlap": float(answered), "passage_overlap": 0.0, "matched": []}
+        for item, start, length, worse, answered in spans
+    ]  # fmt: skip
+    ints = np.zeros((len(rows), kernels.INTS), np.int64)
+    floats = np.zeros((len(rows), kernels.FLOATS), np.float32)
+    for k, row in enumerate(rows):
+        ints[k, [kernels.ITEM, kernels.START, kernels.END]] = row["number"], row["start"], row["end"]
+        floats[k, [kernels.COVERAGE, kernels.ANSWER_OVERLAP]] = row["coverage"], row["answer_overlap"]
+    found, _ = scan.drop_repeats(ints, floats)
+    kept = naive.Detector([]).without_repeats(rows)
+    assert found[:, [kernels.START, kernels.ITEM, kernels.END]].tolist() == sorted(
+        [row["start"], row["number"], row["end"]] for row in kept
+    )

@@ -284,7 +284,8 @@ def compiling() -> None:
     from unseen.scan import is_compiled
 
     if not is_compiled():
-        print("compiling the kernels, once for this machine (about 20 s) ...", file=sys.stderr)  # noqa: T201
+        note = "compiling the kernels, once for this machine (about 20 s) ..."
+        print(note, file=sys.stderr)  # noqa: T201
 
 
 @contextmanager

@@ -535,6 +535,11 @@ def reading_arrow(path: str) -> Iterator[None]:
 
     try:
         yield
+    except pa.ArrowNotImplementedError as error:
+        raise BadInput(
+            f"{path} holds what this pyarrow cannot handle ({error})",
+            "write the file anew with plainer types, or take it out of the pool",
+        ) from error
     except (pa.ArrowException, OSError, EOFError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise unreadable(path, error) from error
@@ -544,6 +549,14 @@ def reading_arrow(path: str) -> Iterator[None]:
 def cut_short(path: str, detail: str) -> BadInput:
     """The error for a file that ends early or holds what it should not."""
     return BadInput(f"{path} is cut short or damaged ({detail})", _FETCH_AGAIN)
+
+
+def open_parquet(path: str) -> Any:
+    """A `pyarrow.parquet.ParquetFile` that checks page checksums and reads no more ahead than it must.
+    Use it inside `reading_arrow`."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
 
 
 class Ipc(NamedTuple):

@@ -73,8 +73,11 @@ class CompiledIndex:
             if str(array.dtype) != dtype or len(array) != length:
                 raise BadIndex(f"{folder / name}.npy has not the size that the header says", REBUILD)
             arrays.append(np.asarray(array))
-        with pa.memory_map(str(folder / "items.arrow")) as source:
-            items = pa.ipc.open_file(source).read_all()
+        try:
+            with pa.memory_map(str(folder / "items.arrow")) as source:
+                items = pa.ipc.open_file(source).read_all()
+        except (OSError, pa.ArrowInvalid) as error:
+            raise BadIndex(f"{folder}/items.arrow cannot be read: {error}", REBUILD) from error
         return cls(from_flat(arrays), items, header, folder.resolve())
 
     @classmethod

@@ -145,7 +145,8 @@ class IndexArrays(NamedTuple):
 class Segment(NamedTuple):
     """The tokens of a stretch of a document, at most SEGMENT of them."""
 
-    edge: np.ndarray  # int64[PIECE + 128]: starts and ends of runs (bytes)
+    begin: np.ndarray  # int64[PIECE]: runs of a piece (bytes)
+    stop: np.ndarray  # int64[PIECE]
     token: np.ndarray  # uint32[SEGMENT]
     start: np.ndarray  # int64[SEGMENT]: first byte of each token
     end: np.ndarray  # int64[SEGMENT]: byte after each token
@@ -194,7 +195,7 @@ def make_scratch() -> Scratch:
         return [np.zeros(size, dtype) for size, dtype in sizes]
 
     return Scratch(
-        Segment(*zeros((PIECE + 128, i64), (SEGMENT, u32), (SEGMENT, i64), (SEGMENT, i64),
+        Segment(*zeros((PIECE, i64), (PIECE, i64), (SEGMENT, u32), (SEGMENT, i64), (SEGMENT, i64),
                        (SEGMENT, u64))),
         Hits(*zeros((SEGMENT, i32), (SEGMENT, i64), (MAX_SEEDS, u64), (MAX_SEEDS, u64), (65536, u8),
                     (4096, i64))),
@@ -382,34 +383,41 @@ def _foreign_run(data, first, last, more, table, token, start, end, count, limit
 
 
 @kernel
-def find_runs(data, first, last, edge):
-    """Runs of token bytes (see `token_mask64`) in data[first:last]: start, end, start, end, ...
+def find_runs(data, first, last, begin, stop):
+    """Runs of token bytes (see `token_mask64`) in data[first:last].
 
-    data uint8[] with 64 more readable bytes; out: edge int64[] (bytes). Stops before a block when
-    fewer than 66 places are left. A run that reaches the last byte looked at is closed there. Returns
-    (number of edges, byte to go on from). Cost: linear, one branch a block.
+    data uint8[] with 64 more readable bytes; out: begin and stop int64[], the first byte of each run
+    and the byte after it. Stops before a block when fewer than 66 places are left. A run that reaches
+    the last byte looked at is closed there. Returns (number of runs, byte to go on from). Cost: linear,
+    two branches a block.
     """
-    limit = np.uint64(edge.shape[0] - 66)
-    count = U0
+    limit = np.uint64(begin.shape[0] - 66)
+    begun = U0
+    stopped = U0
     carry = U0  # last bit of the previous block
     position = first
-    while position < last and count <= limit:
+    while position < last and begun <= limit:
         mask = token_mask64(data, position)
         left = last - position
         if left < 64:
             mask &= (U1 << np.uint64(left)) - U1
-        change = mask ^ (mask << U1 | carry)
+        before = mask << U1 | carry
         carry = mask >> U63
-        while change != U0:
-            edge[count] = position + np.int64(trailing_zeros(change))
-            count += U1
-            change &= change - U1
+        bits = mask & ~before
+        while bits != U0:
+            begin[begun] = position + np.int64(trailing_zeros(bits))
+            begun += U1
+            bits &= bits - U1
+        bits = before & ~mask
+        while bits != U0:
+            stop[stopped] = position + np.int64(trailing_zeros(bits))
+            stopped += U1
+            bits &= bits - U1
         position += 64
     position = min(position, last)
-    if count & U1:
-        edge[count] = position
-        count += U1
-    return np.int64(count), position
+    if stopped < begun:
+        stop[stopped] = position
+    return np.int64(begun), position
 
 
 @kernel
@@ -422,21 +430,21 @@ def tokenize(data, first, last, table, segment):
     here and the table path of `_foreign_run` agree. Works in pieces, so that the cost is linear also
     for a text that is one long run.
     """
-    edge, token, start, end, _ = segment
+    begin, stop, token, start, end, _ = segment
     limit = np.uint64(token.shape[0])
     count = U0
     position = first
     piece = PIECE
     while position < last:
-        edges, reached = find_runs(data, position, min(last, position + piece), edge)
-        for e in range(U0, np.uint64(edges), np.uint64(2)):
-            run = edge[e]
-            run_end = edge[e + U1]
+        runs, reached = find_runs(data, position, min(last, position + piece), begin, stop)
+        for r in range(np.uint64(runs)):
+            run = begin[r]
+            run_end = stop[r]
             size = np.uint64(run_end - run)
             keep = ALL if size >= U8 else ALL >> (U64 - size * U8)
             word = load64(data, run) & keep
             seen = word
-            has_digit = ~word & LETTER_BITS & keep
+            digits = ~word & LETTER_BITS & keep
             state = _mix(WORD_SEED, word | (CASE_BITS & keep))
             i = run
             while size > U8:
@@ -445,24 +453,24 @@ def tokenize(data, first, last, table, segment):
                 keep = ALL if size >= U8 else ALL >> (U64 - size * U8)
                 word = load64(data, i) & keep
                 seen |= word
-                has_digit |= ~word & LETTER_BITS & keep
+                digits |= ~word & LETTER_BITS & keep
                 state = _mix(state, word | (CASE_BITS & keep))
-            more = run_end == reached and reached < last
+            more = run_end == reached and reached < last  # the run may go on in the next piece
             if seen & HIGH_BITS == U0 and not more:
-                token[count] = _finish(state, U1 if has_digit != U0 else U0)
+                token[count] = _finish(state, U1 if digits != U0 else U0)
                 start[count] = run
                 end[count] = run_end
                 count += U1
             else:
-                n, stop = _foreign_run(
+                n, read = _foreign_run(
                     data, run, run_end, more, table, token, start, end,
                     np.int64(count), np.int64(limit),
                 )  # fmt: skip
                 count = np.uint64(n)
-                if stop < run_end and count + U64 > limit:
-                    return n, stop
-                if stop < run_end:
-                    reached = stop
+                if read < run_end and count + U64 > limit:
+                    return n, read
+                if read < run_end:
+                    reached = read
             if count + U64 > limit and run_end < last:
                 return np.int64(count), min(run_end, reached)
         piece = piece * 4 if reached == position else PIECE
@@ -1005,12 +1013,13 @@ def measure_path(question, weight, token, path):
 
 
 @kernel
-def question_overlap(gram, grams, question, gram_weight, anchor, window):
-    """Question overlap of the published rule around one seed.
+def question_overlap(gram, grams, question, gram_weight, begin, end, window):
+    """Question overlap of the published rule around an aligned match.
 
     gram uint64[grams]: n-grams of the segment; question uint32[m], gram_weight float32[m]: idf of each
-    distinct n-gram, 0 where it is repeated; anchor: n-gram position of a seed. Walks left, then right,
-    until 11 n-grams in a row are not in the question. Returns (overlap 0..1, distinct n-grams of the
+    distinct n-gram, 0 where it is repeated; begin, end: first and last token of the match. Walks from
+    the first n-gram in it that is the question's, left, then right, until 11 n-grams in a row are not,
+    and no further than twice the question plus 64. Returns (overlap 0..1, distinct n-grams of the
     question).
     """
     m = question.shape[0]
@@ -1021,10 +1030,14 @@ def question_overlap(gram, grams, question, gram_weight, anchor, window):
     found_size = _clear(found, owned)
     for i in range(owned):
         _add(members, size, own[i])
+    anchor = begin
+    while anchor <= end and anchor < grams and not _has(members, size, gram[anchor]):
+        anchor += 1
     for direction in (-1, 1):
         misses = 0
         i = anchor
-        while 0 <= i < grams and misses < 11:
+        furthest = anchor + direction * (2 * m + 64)
+        while 0 <= i < grams and misses < 11 and i != furthest:
             if _has(members, size, gram[i]):
                 _add(found, found_size, gram[i])
                 misses = 0
@@ -1216,26 +1229,28 @@ def align_chain(questions, first, last, segment, count, cells_left, window):
 
 @stage
 def judge_chain(
-    index, first, last, count, grams, text, segment, window, cells_left, out_i, out_f, rows
-):
+    index, first, last, count, grams, from_token, to_token, text, segment, window, cells_left,
+    out_i, out_f, rows,
+):  # fmt: skip
     """Align one chain and write a row for each item that asks its question.
 
-    index IndexArrays; first, last: outer seeds; segment.token[:count] and segment.gram[:grams]; text:
-    number of the text in the batch. Out: out_i int64[cap, INTS], out_f float32[cap, FLOATS], from
+    index IndexArrays; first, last: outer seeds; segment.token[:count] and segment.gram[:grams]; a match
+    that begins outside from_token..to_token belongs to a neighbouring segment; text: number of the
+    text in the batch. Out: out_i int64[cap, INTS], out_f float32[cap, FLOATS], from
     `rows` on. Returns (rows, cells used); rows is -1 when the outputs are full.
     """
     questions = index.questions
     coverage, found, holes, ends, foreign, begin, end, missing, changed, used = align_chain(
         questions, first, last, segment, count, cells_left, window
     )
-    if coverage == 0:
+    if coverage == 0 or not from_token <= begin < to_token:
         return rows, used
     q = first >> U28
     low = questions.ptr[q]
     m = questions.ptr[q + U1] - low
     overlap, distinct = question_overlap(
         segment.gram, grams, questions.token[low : low + m], questions.gram_weight[low : low + m],
-        np.int64((first >> U12) & DPOS_MASK), window,
+        begin, end, window,
     )  # fmt: skip
     if found - holes - STRANGER * foreign < MIN_INFORMATION and overlap < MIN_OVERLAP:
         return rows, used
@@ -1278,12 +1293,17 @@ def judge_chain(
 
 
 @stage
-def scan_segment(index, count, grams, text, step, base, scratch, counters, out_i, out_f, rows):
+def scan_segment(
+    index, count, grams, is_last, text, step, base, scratch, counters, out_i, out_f, rows
+):
     """Hits, seeds, chains and rows of the segment that lies in scratch.segment.
 
-    Arguments as in `scan_texts`; base: tokens of the document before the segment. Returns the number
-    of rows, -1 when the outputs are full.
+    Arguments as in `scan_texts`; base: tokens of the document before the segment. Of two segments the
+    one that sees more around a match writes it: the border runs through the middle of what they
+    share. Returns the number of rows, -1 when the outputs are full.
     """
+    from_token = OVERLAP // 2 if base > 0 else 0
+    to_token = count if is_last else count - OVERLAP // 2
     hits, segment = scratch.hits, scratch.segment
     found = find_hits(index.grams, segment.gram, grams, step, base, hits)
     if step > 1 and found > 0:  # a sampled hit: now look at every position
@@ -1306,8 +1326,8 @@ def scan_segment(index, count, grams, text, step, base, scratch, counters, out_i
         if cells_left <= 0:
             counters[COUNT_HURRIED] += 1
         rows, used = judge_chain(
-            index, first, last, count, grams, text, segment, scratch.window, cells_left,
-            out_i, out_f, rows,
+            index, first, last, count, grams, from_token, to_token, text, segment, scratch.window,
+            cells_left, out_i, out_f, rows,
         )  # fmt: skip
         if rows < 0:
             return rows
@@ -1336,12 +1356,13 @@ def scan_texts(data, offsets, text, table, index, step, scratch, counters, out_i
             count, reached = tokenize(data, position, offsets[text + 1], table, segment)
             counters[COUNT_TOKENS] += count
             grams = hash_grams(segment.token, count, N, segment.gram)
+            is_last = reached >= offsets[text + 1]
             rows = scan_segment(
-                index, count, grams, text, step, base, scratch, counters, out_i, out_f, rows
+                index, count, grams, is_last, text, step, base, scratch, counters, out_i, out_f, rows
             )
             if rows < 0:
                 return rows_before, text
-            if reached >= offsets[text + 1]:
+            if is_last:
                 break
             position = segment.start[count - OVERLAP]
             base += count - OVERLAP

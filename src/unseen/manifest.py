@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unseen.errors import BadRun
-from unseen.files import atomic_write
+from unseen.files import atomic_write, remove_leftovers
 
 FORMAT = 1
 FOLDERS = ("matches", "clean", "removed", "bad", "done")
@@ -22,6 +22,9 @@ def start(run: pathlib.Path, request: Mapping[str, Any]) -> None:
     """Write run.json, or check that the one there asks for the same; BadRun names what differs."""
     request = {"format": FORMAT, **request}
     path = run / "run.json"
+    if run.exists() and not run.is_dir():
+        raise BadRun(f"{run} is a file", "name a folder with -o")
+    remove_leftovers(str(run))
     if path.exists():
         differs = differences(read(run), request)
         if differs:

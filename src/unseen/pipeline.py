@@ -11,7 +11,7 @@ import functools
 import json
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,11 +28,10 @@ from unseen.files import (
     atomic_write,
     hash_file,
     list_shards,
-    remove_leftovers,
 )
 from unseen.pool import OnBadRow, ShardReader, TextField, read_batches
 from unseen.scan import Index, Scanner, scan_batch
-from unseen.write import split_shard
+from unseen.write import split_shard, write_bad
 
 CUT_CONTEXT = 200  # characters cut on either side of a match by `remove="span"`, as GPT-3 did
 WORKER_BYTES = 64 << 20
@@ -100,7 +99,6 @@ def scan_pool(
     opened = Index.open(index)
     folder = pathlib.Path(run)
     manifest.start(folder, request(opened, pool, listing.shards, settings))
-    remove_leftovers(str(folder))
     tasks = [Task(shard, str(folder), str(index), settings) for shard in listing.shards]
     left = [t for t in tasks if manifest.finished(folder, t.shard.name, t.shard.size_bytes) is None]
     warm_up(opened)
@@ -123,7 +121,7 @@ def request(
         },
         "pool": list(pool),
         "settings": settings.as_json(),
-        "shards": [{"name": s.name, "path": s.path, "size_bytes": s.size_bytes} for s in shards],
+        "shards": [{"name": s.name, "path": s.path} for s in shards],
     }
 
 
@@ -246,16 +244,26 @@ def finish_shard(task: Task, facts: FileFacts, bad: Sequence[BadRow], counts: di
     if settings.remove == "span" and len(removed):
         removed, edits = cut_spans(task, decided.filter(pa.array(verdicts == "remove")), removed)
     outputs = {f"matches/{shard.name}.parquet": facts_of(path)}
-    if not settings.dry_run:
+    copies = [run / "clean" / shard.name, run / "removed" / shard.name]
+    bad_path = run / "bad" / f"{shard.name}.jsonl"
+    if settings.dry_run:
+        for stale in [*copies, bad_path]:
+            stale.unlink(missing_ok=True)
+        if bad:  # a report, not a copy of the pool: `apply` must know what was never read
+            write_bad(bad, bad_path)
+            outputs[f"bad/{shard.name}.jsonl"] = facts_of(bad_path)
+    else:
+        for stale in [copies[1], bad_path]:
+            stale.unlink(missing_ok=True)
         written = split_shard(
             shard,
             removed=removed,
             bad=bad,
             edits=edits,
             text_keys=TextField.parse(settings.text_field).single,
-            clean_path=str(run / "clean" / shard.name),
-            removed_path=str(run / "removed" / shard.name),
-            bad_path=str(run / "bad" / f"{shard.name}.jsonl"),
+            clean_path=str(copies[0]),
+            removed_path=str(copies[1]),
+            bad_path=str(bad_path),
             expected=facts,
             limit=settings.limit,
         )
@@ -297,7 +305,12 @@ def matches_file(path: pathlib.Path) -> Iterator[Callable[[pa.Table], None]]:
     """A Parquet file of matches, whole or not at all; the block is given a function that adds rows."""
     with atomic_write(str(path)) as output:
         writer = pq.ParquetWriter(output, records.match_schema(), compression="zstd")
-        yield lambda table: writer.write_table(table) if len(table) else None
+        try:
+            yield lambda table: writer.write_table(table) if len(table) else None
+        except BaseException:
+            with suppress(Exception):  # the file is thrown away; the first error is the one to tell
+                writer.close()
+            raise
         writer.close()
 
 
@@ -365,7 +378,6 @@ def apply_run(
         manifest.write_json(target / "run.json", new)
     else:
         manifest.start(target, {k: v for k, v in new.items() if k != "format"})
-        remove_leftovers(str(target))
     run_tasks(functools.partial(apply_shard, str(source)), tasks, workers, on_progress)
     return summarize(target)
 
@@ -388,6 +400,12 @@ def apply_shard(source: str, task: Task) -> None:
     with matches_file(run / "matches" / f"{shard.name}.parquet") as write:
         write(table)
     bad = quarantined(pathlib.Path(source) / "bad" / f"{shard.name}.jsonl")
+    if len(bad) != record["counts"]["bad"]:
+        raise BadRun(
+            f"{source}/bad/{shard.name}.jsonl lists {len(bad)} rows,"
+            f" {record['counts']['bad']} were bad",
+            "run the scan again in a new folder",
+        )
     facts = FileFacts(**record["input"], rows=record["counts"]["rows"])
     carried = ("null_rows", "text_bytes", "crowded_segments", "hurried_chains")
     finish_shard(task, facts, bad, {name: record["counts"][name] for name in carried})
@@ -398,7 +416,7 @@ def quarantined(path: pathlib.Path) -> list[BadRow]:
     """The bad rows that a scan set aside."""
     if not path.exists():
         return []
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
     return [BadRow(r["row"], r["reason"], r.get("raw", "").encode()) for r in rows]
 
 

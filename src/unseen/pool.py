@@ -27,7 +27,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import simdjson
 
 from unseen.errors import BadInput, BadSetting
@@ -42,6 +41,7 @@ from unseen.files import (
     line_blocks,
     open_bytes,
     open_ipc,
+    open_parquet,
     reading_arrow,
     split_lines,
 )
@@ -283,6 +283,10 @@ class ShardReader:
             self._facts = self._facts or end.value
             raise
 
+    def close(self) -> None:
+        """Closes the file, for a reader that is not taken to its end."""
+        self._batches.close()
+
     @property
     def facts(self) -> FileFacts:
         """Size, hash and row count of the file, once the last batch was taken. With a limit the hash
@@ -436,7 +440,7 @@ def _read_json(spec: _Spec) -> Generator[Batch, None, FileFacts]:
             yield rows.take(reader.file_bytes)
         n_rows = rows.filling.next_row
         if spec.limit is not None:
-            return FileFacts(os.stat(spec.shard.path).st_size, None, n_rows)
+            return _sized(spec.shard)._replace(rows=n_rows)
         return reader.facts(n_rows)
 
 
@@ -585,22 +589,29 @@ def _array_hint(line: bytes) -> str:
 
 def _read_table(spec: _Spec) -> Generator[Batch, None, FileFacts]:
     # Hashed before it is read: the writer hashes it again, so a change in between is seen.
-    facts = None if spec.limit is not None else hash_file(spec.shard.path)
+    facts = _sized(spec.shard) if spec.limit is not None else hash_file(spec.shard.path)
     filling, filled = _Filling(0), 0  # filled: bytes of text since the last batch
     read_bytes = 0
-    for step, read_bytes in _steps(spec):
+    for step, step_end in _steps(spec):
+        if filled >= spec.batch_bytes:
+            yield filling.batch(read_bytes)
+            filling, filled = _Filling(filling.next_row), 0
         room = step.num_rows if spec.limit is None else spec.limit - filling.next_row
         if room <= 0:
             break
         with reading_arrow(spec.shard.path):
             filled += _take_step(spec, filling, step.slice(0, room))
-        if filled >= spec.batch_bytes:
-            yield filling.batch(read_bytes)
-            filling, filled = _Filling(filling.next_row), 0
+        read_bytes = step_end
+    else:
+        read_bytes = facts.size_bytes
     if filling.next_row > filling.first_row:
         yield filling.batch(read_bytes)
-    size_bytes, digest, _ = facts or (os.stat(spec.shard.path).st_size, None, 0)
-    return FileFacts(size_bytes, digest, filling.next_row)
+    return facts._replace(rows=filling.next_row)
+
+
+def _sized(shard: Shard) -> FileFacts:
+    """The facts of a file that is not read whole."""
+    return FileFacts(os.stat(shard.path).st_size, None, 0)
 
 
 def _steps(spec: _Spec) -> Iterator[tuple[Any, int]]:
@@ -611,7 +622,7 @@ def _steps(spec: _Spec) -> Iterator[tuple[Any, int]]:
 
 
 def _parquet_steps(spec: _Spec) -> Iterator[tuple[Any, int]]:
-    with pq.ParquetFile(spec.shard.path, pre_buffer=False) as file:
+    with open_parquet(spec.shard.path) as file:
         columns = _check_columns(spec, file.schema_arrow)
         text_type = file.schema_arrow.field(columns[0]).type
         rows = _STEP_ROWS_DICTIONARY if pa.types.is_dictionary(text_type) else _STEP_ROWS
@@ -735,14 +746,10 @@ _Errors = list[tuple[int, str, bytes]]  # place in the step, reason, the text's 
 def _texts_by_column(text_field: TextField, step: Any) -> tuple[Any, _Errors]:
     """The texts of a step as a large_binary array, nulls kept, and the places that are not UTF-8."""
     columns = [_binary(_column_at(step, path)) for path in text_field.paths]
-    texts = columns[0]
-    if len(columns) > 1:
-        join = pa.scalar(_JOIN.encode(), pa.large_binary())
-        texts = pc.binary_join_element_wise(*columns, join, null_handling="skip")
-        null = columns[0].is_null()
-        for column in columns[1:]:
-            null = pc.and_(null, column.is_null())
-        texts = pc.if_else(null, pa.scalar(None, pa.large_binary()), texts)
+    texts, join = columns[0], pa.scalar(_JOIN.encode(), pa.large_binary())
+    for column in columns[1:]:
+        # Not null_handling="skip": that drops rows in which both are null (pyarrow 26).
+        texts = pc.coalesce(pc.binary_join_element_wise(texts, column, join), texts, column)
     return texts, _not_utf8(texts)
 
 
@@ -779,14 +786,28 @@ def _texts_by_row(text_field: TextField, step: Any) -> tuple[Any, _Errors]:
     """As `_texts_by_column`, for paths through lists."""
     texts: list[bytes | None] = []
     errors: _Errors = []
-    for at in range(step.num_rows):
+    for at, row in enumerate(_rows_of(step)):
+        text = None
         try:
-            text = text_field.text_of(step.slice(at, 1).to_pylist()[0])
-            texts.append(None if text is None else text.encode())
-        except (RowError, UnicodeDecodeError) as error:
+            if row is None:
+                raise RowError("a string of the row is not UTF-8")
+            text = text_field.text_of(row)
+        except RowError as error:
             errors.append((at, str(error), b""))
-            texts.append(None)
+        texts.append(None if text is None else text.encode())
     return pa.array(texts, pa.large_binary()), errors
+
+
+def _rows_of(step: Any) -> Iterator[dict[str, Any] | None]:
+    """The rows as Python objects; None for one that holds a string that is not UTF-8."""
+    try:
+        yield from step.to_pylist()
+    except UnicodeDecodeError:
+        for at in range(step.num_rows):
+            try:
+                yield from step.slice(at, 1).to_pylist()
+            except UnicodeDecodeError:
+                yield None
 
 
 def _packed(texts: Any) -> tuple[memoryview, npt.NDArray[np.int64]]:

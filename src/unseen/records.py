@@ -8,10 +8,12 @@ An item, as a row of a reference file:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Evidence = Literal["question+answer", "question", "near", "template", "partial"]
 
 ITEM_FIELDS = {
     "suite": "the benchmark task",
@@ -24,7 +26,7 @@ ITEM_FIELDS = {
     "passage": "text the question is about, or null",
 }
 
-EVIDENCE = ("question+answer", "question", "near", "template", "partial")
+EVIDENCE: tuple[Evidence, ...] = ("question+answer", "question", "near", "template", "partial")
 VERDICTS = ("keep", "review", "remove")
 
 MATCH_FIELDS = {

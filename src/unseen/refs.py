@@ -36,7 +36,7 @@ def read_items(paths: Sequence[str]) -> pa.Table:
     items: list[dict[str, Any]] = []
     for shard in list_shards(paths).shards:
         rows = list(numbered_rows(shard))
-        if rows and "eval_key" in rows[0][1]:
+        if any("eval_key" in row for _, row in rows):
             items += decon_items(shard, rows)
         else:
             items += [own_item(shard, number, row) for number, row in rows]
@@ -84,12 +84,16 @@ def own_item(shard: Shard, number: int, row: Mapping[str, Any]) -> dict[str, Any
         if row.get(name) is None:
             raise bad_row(shard, number, f"it has no {name}")
     answers = row.get("answers")
-    answers = [answers] if isinstance(answers, str) else list(answers or [])
+    answers = [answers] if isinstance(answers, str) else answers or []
+    if not isinstance(answers, list):
+        raise bad_row(shard, number, f"answers must be a list of texts, not {answers!r}")
     correct = row.get("correct")
-    correct = [True] * len(answers) if correct is None else list(correct)
-    texts = [row["question"], row.get("passage"), *answers]
+    correct = [True] * len(answers) if correct is None else correct
+    if not isinstance(correct, list) or not all(isinstance(c, bool | int) for c in correct):
+        raise bad_row(shard, number, f"correct must be a list of true and false, not {correct!r}")
+    texts = [row["question"], row.get("passage"), row.get("language"), *answers]
     if not all(t is None or isinstance(t, str) for t in texts):
-        raise bad_row(shard, number, "question, answers and passage must be text")
+        raise bad_row(shard, number, "question, answers, passage and language must be text")
     if len(correct) != len(answers):
         raise bad_row(
             shard, number, f"it has {len(answers)} answers and {len(correct)} marks in `correct`"
@@ -110,8 +114,8 @@ def decon_items(shard: Shard, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> 
     """Rows of decon's schema; rows of one instance (key, config, split, index) are its options."""
     items: dict[tuple[str, ...], dict[str, Any]] = {}
     for number, row in rows:
-        if not isinstance(row.get("question"), str):
-            raise bad_row(shard, number, "it has no question")
+        if not isinstance(row.get("question"), str) or not row.get("eval_key"):
+            raise bad_row(shard, number, "it has no question or no eval_key")
         config = row.get("config")
         index = str(row.get("eval_instance_index", number))
         key = (str(row["eval_key"]), str(config or ""), str(row.get("split") or "test"), index)

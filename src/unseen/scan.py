@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -123,43 +125,51 @@ def scan_batch(
 
 
 def drop_repeats(ints: Ints, floats: Floats) -> tuple[Ints, Floats]:
-    """One row where several chains, or two segments, found the same copy of an item.
+    """One row where several chains found the same copy of an item.
 
-    Of rows of one text and item whose spans overlap the best stays: by coverage, then by answer and
-    passage overlap (a segment's end may hide the answer), then the earliest. Returns the rest by text,
-    start and item.
+    Of rows of one text and item whose spans overlap the best stays: by coverage, then by answer
+    overlap, then the earliest. Returns the rest by text, start and item.
     """
     text, item, start, end = (
         ints[:, k] for k in (kernels.TEXT, kernels.ITEM, kernels.START, kernels.END)
     )
     order = np.lexsort((start, item, text))
-    a, b = order[:-1], order[1:]
-    same = (text[a] == text[b]) & (item[a] == item[b])
-    clash = np.concatenate([same & (start[b] < end[a]), [False]]) if len(order) else np.zeros(0, bool)
     keep = np.ones(len(ints), bool)
-    for first, last in runs_of(clash):
-        kept: list[int] = []
-        for row in sorted(
-            order[first : last + 1].tolist(), key=lambda r: rank(floats[r], int(start[r]))
-        ):
-            free = all(start[row] >= end[k] or start[k] >= end[row] for k in kept)
-            keep[row] = free
-            kept += [row] if free else []
+    for group in overlapping(text[order] * len(ints) + rank_of(item[order]), start[order], end[order]):
+        rows = order[group]
+        best = np.lexsort(
+            (start[rows], -floats[rows, kernels.ANSWER_OVERLAP], -floats[rows, kernels.COVERAGE])
+        )
+        taken: list[tuple[int, int]] = []  # spans kept, ascending
+        for row in rows[best].tolist():
+            place = bisect.bisect(taken, (int(start[row]), int(end[row])))
+            before = place > 0 and taken[place - 1][1] > start[row]
+            after = place < len(taken) and taken[place][0] < end[row]
+            keep[row] = not (before or after)
+            if keep[row]:
+                taken.insert(place, (int(start[row]), int(end[row])))
     left = np.flatnonzero(keep)
     left = left[np.lexsort((item[left], start[left], text[left]))]
     return ints[left], floats[left]
 
 
-def runs_of(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """(first, last + 1) of each run of True."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+def rank_of(values: Ints) -> Ints:
+    """The values as small numbers, equal where they are equal."""
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
-def rank(measured: Floats, start: int) -> tuple[float, ...]:
-    """Sort key: the best row first."""
-    order = (kernels.COVERAGE, kernels.ANSWER_OVERLAP, kernels.PASSAGE_OVERLAP)
-    return (*(-float(measured[k]) for k in order), start)
+def overlapping(owner: Ints, start: Ints, end: Ints) -> list[slice]:
+    """Runs of two and more spans of one owner that hang together; sorted by owner and start."""
+    if len(owner) == 0:
+        return []
+    fresh = np.ones(len(owner), bool)
+    same = owner[1:] == owner[:-1]
+    reach = end.copy()
+    for i in np.flatnonzero(same).tolist():  # few: items found twice in a text
+        reach[i + 1] = max(reach[i + 1], reach[i])
+        fresh[i + 1] = start[i + 1] >= reach[i]
+    edges = [*np.flatnonzero(fresh).tolist(), len(owner)]
+    return [slice(a, b) for a, b in itertools.pairwise(edges) if b - a > 1]
 
 
 def measures(index: CompiledIndex, ints: Ints, floats: Floats) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pydantic
 
 from unseen.errors import BadSetting
-from unseen.records import EVIDENCE, VERDICTS
+from unseen.records import EVIDENCE, VERDICTS, Evidence
 
 # Nats that a match must tell to be evidence; the curve behind these is in docs/design/003.
 MIN_COPY_INFORMATION = 27.0  # when the question stands there whole, or half of it in a row
@@ -39,7 +39,7 @@ class Rule(pydantic.BaseModel):
     verdict: Literal["keep", "review", "remove"]
     suite: str = pydantic.Field("*", description="suite name, * and ? allowed")
     split: str = pydantic.Field("*", description="split name, * and ? allowed")
-    evidence: list[str] = pydantic.Field(list(EVIDENCE), description="evidence classes it applies to")
+    evidence: tuple[Evidence, ...] = pydantic.Field(EVIDENCE, description="classes it applies to")
     min_score: float = pydantic.Field(0.0, ge=0, le=1, description="published score, from here on")
     min_coverage: float = pydantic.Field(0.0, ge=0, le=1, description="coverage, from here on")
 
@@ -56,7 +56,7 @@ class Policy(pydantic.BaseModel):
 PRESETS = {
     "default": Policy(
         name="default",
-        rules=[Rule(verdict="remove", evidence=["question+answer", "question", "near"])],
+        rules=[Rule(verdict="remove", evidence=("question+answer", "question", "near"))],
     ),
     "published": Policy(name="published", rules=[Rule(verdict="remove", min_score=FLAGGED)]),
 }

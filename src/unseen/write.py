@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,7 @@ from unseen.files import (
     line_blocks,
     open_bytes,
     open_ipc,
+    open_parquet,
     reading_arrow,
     unreadable,
 )
@@ -119,6 +121,23 @@ def split_shard(
     return outputs.result(facts.rows)
 
 
+def write_bad(bad: Sequence[BadRow], path: Path) -> None:
+    """Bad rows alone, as `split_shard` writes them: for a run without copies."""
+    with atomic_write(str(path)) as file:
+        for row in bad:
+            file.write(_bad_line(row.row, row.reason, row.raw))
+
+
+def _bad_line(row: int, reason: str, raw: bytes) -> bytes:
+    """A bad row as a JSON line; bytes that are no UTF-8 as base64."""
+    record: dict[str, Any] = {"row": row, "reason": reason}
+    try:
+        record["raw"] = raw.decode()
+    except UnicodeDecodeError:
+        record["raw_base64"] = base64.b64encode(raw).decode()
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+
+
 def _job(
     shard: Shard,
     removed: Ints,
@@ -177,13 +196,8 @@ class _Outputs:
         self._stack.callback(close)
 
     def write_bad(self, row: int, reason: str, raw: bytes) -> None:
-        """A bad row as a JSON line; bytes that are no UTF-8 as base64."""
-        record: dict[str, Any] = {"row": row, "reason": reason}
-        try:
-            record["raw"] = raw.decode()
-        except UnicodeDecodeError:
-            record["raw_base64"] = base64.b64encode(raw).decode()
-        self._file("bad").write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        """A bad row as a JSON line."""
+        self._file("bad").write(_bad_line(row, reason, raw))
         self.bad_count += 1
 
     def result(self, rows: int) -> SplitResult:
@@ -348,7 +362,7 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _split_parquet(job: _Job, outputs: _Outputs) -> FileFacts:
-    with reading_arrow(job.shard.path), pq.ParquetFile(job.shard.path, pre_buffer=False) as file:
+    with reading_arrow(job.shard.path), open_parquet(job.shard.path) as file:
         schema, options = file.schema_arrow, _parquet_options(file)
 
         def new_writer(out: OutputFile) -> _ParquetWriter:
@@ -489,12 +503,19 @@ def _split_table(job: _Job, outputs: _Outputs, table: Any, first_row: int) -> tu
             outputs.write_bad(row, job.bad[row], _as_stream(one))
         elif row not in job.edits:
             fate[row - first_row] = "r"
-    kept = table.filter(pa.array(fate == "k"))
+    kept = _where(table, fate == "k")
     new_row = np.cumsum(fate == "k") - 1  # place of each row among those kept
     texts = {int(new_row[row - first_row]): job.edits[row] for row in special if row in job.edits}
     if texts:
         kept = _with_texts(kept, job.keys, texts)
-    return kept, table.filter(pa.array(fate == "r"))
+    return kept, _where(table, fate == "r")
+
+
+def _where(table: Any, mask: npt.NDArray[np.bool_]) -> Any:
+    """The rows under a mask. (Arrow's own filter does not take every type, string_view for one.)"""
+    edges = np.flatnonzero(np.diff(mask, prepend=False, append=False)).tolist()
+    runs = [table.slice(a, b - a) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    return pa.concat_tables(runs).combine_chunks() if runs else table.slice(0, 0)
 
 
 def _as_stream(table: Any) -> bytes:
