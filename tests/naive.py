@@ -279,7 +279,7 @@ class Detector:
         coverage = min(shown["covered"] / total, 1.0)
         if not self.reaches(coverage, MIN_COVERAGE):
             return []
-        overlap = question_overlap(self.gram_idf, question.grams, doc.grams, chain[0][0])
+        overlap = question_overlap(self.gram_idf, question, doc.grams, shown["first"], shown["last"])
         telling = self.reaches(shown["information"], MIN_INFORMATION)
         if not telling and not self.reaches(overlap, MIN_OVERLAP):
             return []
@@ -388,11 +388,10 @@ class Detector:
     def without_repeats(self, rows: list[dict]) -> list[dict]:
         """One row where several chains found the same copy of an item: of two that overlap, the better.
 
-        By coverage, then answer and passage overlap, then the earlier.
+        By coverage, then by answer overlap, then the earlier.
         """
-        measured = ("coverage", "answer_overlap", "passage_overlap")
         kept: list[dict] = []
-        for row in sorted(rows, key=lambda row: (*(-row[name] for name in measured), row["start"])):
+        for row in sorted(rows, key=lambda r: (-r["coverage"], -r["answer_overlap"], r["start"])):
             rivals = [k for k in kept if k["number"] == row["number"] and overlapping(k, row)]
             for rival in rivals:
                 self.close_calls += tied(row, rival)
@@ -552,16 +551,23 @@ def share(idf: dict, grams: dict, found: set) -> float:
     return sum(idf[g] for g in grams if g in found) / total if total else 0.0
 
 
-def question_overlap(idf: dict, own: dict, grams: list, anchor: int) -> float:
-    """Both ways from a seed until 11 n-grams in a row are not the question's."""
+def question_overlap(idf: dict, question: Question, grams: list, begin: int, end: int) -> float:
+    """Both ways from the first n-gram of a match that is the question's, while it goes on.
+
+    It ends where 11 n-grams in a row are not, and after twice the question and 64.
+    """
+    own, reach = question.grams, 2 * len(question.words) + 64
+    anchor = next((i for i in range(begin, end + 1) if grams[i : i + 1] and grams[i] in own), end + 1)
+    if anchor >= len(grams):
+        return 0.0
     found = set()
     for side in (grams[anchor::-1], grams[anchor:]):
         misses = 0
-        for gram in side:
+        for gram in side[:reach]:
             misses = 0 if gram in own else misses + 1
+            found.add(gram)
             if misses == 11:
                 break
-            found.add(gram)
     return share(idf, own, found)
 
 

@@ -75,7 +75,7 @@ def write_pool(folder: Path) -> Path:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         raw = b"".join(lines_of(name))
-        path.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+        path.write_bytes(gzip.compress(raw, mtime=0) if name.endswith(".gz") else raw)
     return folder
 
 
@@ -169,7 +169,7 @@ def test_scan_records_the_evidence(world: World) -> None:
     assert (found["row"], found["doc_id"], found["verdict"]) == (1, "a.jsonl:1", "remove")
     assert (found["suite"], found["split"], found["item"]) == ("arithmetic", "test", "7")
     assert found["evidence"] == "question+answer"
-    assert found["coverage"] == 1
+    assert found["coverage"] == pytest.approx(1)
     assert found["question"] == samples.ROBES
     assert found["answer"] == "15 robes"
     assert LEAKED[found["start"] : found["end"]] + "?" == samples.ROBES

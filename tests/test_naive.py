@@ -290,7 +290,7 @@ def test_the_order_of_the_items_changes_nothing(maker: Maker, rng: random.Random
 # --- what must always be found -----------------------------------------------------------------------
 
 
-@MANY
+@settings(max_examples=2 * settings().max_examples)
 @given(
     makers(), TEXT, TEXT, st.text(SEPARATORS, min_size=1, max_size=3), st.integers(0, 99), st.booleans()
 )
@@ -311,13 +311,27 @@ def test_an_item_pasted_anywhere_is_found(
     text = before + gap + question + gap + after
     found = [m for m in index.scan([text]).to_pylist() if m["item"] == item["item"]]
     assert max((m["coverage"] for m in found), default=0) == pytest.approx(1, abs=1e-4)
+    assert max(m["question_overlap"] for m in found) == pytest.approx(1, abs=1e-4)
     grams = naive.ngrams(naive.words(naive.tokenize(text)), naive.N)
     if sum(g in detector.questions[words].grams for g in grams) == len(words) - naive.N + 1:
         start = len(before + gap)  # nothing else of the item is there, so the span is the copy
         assert (found[0]["start"], found[0]["end"]) == (start, start + len(question.rstrip()))
 
 
-@MANY
+def test_another_question_with_the_same_opening_does_not_hide_an_item() -> None:
+    question = "Which of the following is the capital of Bolivia today?"
+    other = (
+        "Which of the following is a kind of dance that people in the old north liked to see at "
+        "weddings each winter and spring? "
+    )
+    index = Index.build([{"suite": "s", "split": "t", "item": "1", "question": question}])
+    (alone,) = index.scan([question]).to_pylist()
+    (beside,) = index.scan([other + question]).to_pylist()
+    assert beside["start"] == len(other)
+    for name in ("coverage", "information", "question_overlap", "score", "evidence"):
+        assert beside[name] == alone[name]
+
+
 @given(makers(), st.integers(0, 25), st.integers(0, 99), st.booleans())
 def test_every_tenth_position_finds_full_copies(maker: Maker, pad: int, which: int, kin: bool) -> None:
     item = maker.items[which % len(maker.items)]
@@ -366,6 +380,26 @@ def test_an_item_is_found_once_wherever_it_stands_in_a_long_text(
     assert {n: v for n, v in match.items() if n not in ignored} == {
         n: v for n, v in alone.items() if n not in ignored
     }
+
+
+@FEW
+@given(
+    cases(),
+    st.sampled_from(("filler ", "一")),
+    st.sampled_from(BORDERS).flatmap(lambda at: st.integers(at - 5000, at + 500)),
+)
+def test_matches_do_not_depend_on_their_place(
+    case: tuple[list[dict[str, Any]], list[str]], unit: str, at: int
+) -> None:
+    """Many items, whole and in pieces, around the ends of segments."""
+    items, documents = case
+    index = Index.build(items, allow_empty=True)
+    block = " " + documents[0] + " "
+    near, far = (index.scan([unit * before + block + unit * 2000]).to_pylist() for before in (2000, at))
+    for match in far:
+        for name in ("start", "end", "answer_start", "answer_end"):
+            match[name] -= len(unit) * (at - 2000) if match[name] >= 0 else 0
+    assert far == near
 
 
 # --- the parts ---------------------------------------------------------------------------------------
@@ -540,7 +574,7 @@ SPAN = st.tuples(
 def test_of_rows_that_overlap_the_best_stays(spans: list[tuple[int, int, int, int, int]]) -> None:
     rows = [
         {"number": item, "start": start, "end": start + length, "coverage": 1 - worse / 8,
-         "answer_overlap": float(answered), "passage_overlap": 0.0, "matched": []}
+         "answer_overlap": float(answered), "matched": []}
         for item, start, length, worse, answered in spans
     ]  # fmt: skip
     ints = np.zeros((len(rows), kernels.INTS), np.int64)

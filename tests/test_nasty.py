@@ -176,10 +176,13 @@ def test_time_grows_with_the_text_and_not_with_its_square(scanner: Scanner) -> N
 LEADS = [0xC2, 0xDF, 0xE0, 0xED, 0xEF, 0xF0, 0xF4, 0xF5, 0xFF, 0xC0, 0x80, 0xBF, 0x61, 0x31, 0x20]
 
 
+SCRATCH = kernels.make_scratch()
+
+
 def token_list(raw: bytes, after: bytes) -> list[tuple[int, int, int]]:
     """(hash, start, end) of the tokens of `raw`, with other bytes behind it."""
     data = tokens.frozen(np.frombuffer(raw + after, np.uint8))
-    segment = kernels.make_scratch().segment
+    segment = SCRATCH.segment
     out, position = [], 0
     while position < len(raw):
         count, reached = kernels.tokenize(data, position, len(raw), tokens.codepoints(), segment)

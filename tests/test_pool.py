@@ -502,6 +502,24 @@ def test_a_missing_or_wrong_column_is_an_error_of_the_file(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_batches_of_empty_texts_end_too(tmp_path, kind):
+    path = tmp_path / f"a{kind}"
+    write_table(path, pa.table({"text": pa.nulls(50_000, pa.string())}))
+    batches = list(reader_of(shard_at(path), batch_bytes=1 << 20))
+    assert len(batches) > 2
+    assert sum(batch.null_rows for batch in batches) == 50_000
+
+
+def test_a_reader_can_be_left_early(tmp_path):
+    reader = reader_of(shard_at(tmp_path / "a.jsonl", lines_of(ROWS)), batch_bytes=100)
+    next(reader)
+    reader.close()
+    assert list(reader) == []
+    with pytest.raises(RuntimeError):
+        _ = reader.facts
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_tables_without_rows(tmp_path, kind):
     path = tmp_path / f"a{kind}"
     write_table(path, pa.table({"text": pa.array([], pa.string())}))
@@ -591,16 +609,16 @@ for batch in read_batches(list_shards([sys.argv[1]]).shards[0], text_field=TextF
 
 @pytest.mark.parametrize("suffix", ["", ".zst", ".parquet"])
 def test_a_large_shard_streams(tmp_path, suffix):
-    texts = [json.dumps({"text": f"{n} " + "lorem ipsum " * 400}) for n in range(60_000)]
-    data = "\n".join(texts).encode()
-    assert len(data) > 270 << 20
+    text = "lorem ipsum " * 400
+    lines = lines_of([{"text": text}] * 200)
     if suffix == ".parquet":
         path = tmp_path / "a.parquet"
-        pq.write_table(pa.table({"text": texts}), path, row_group_size=60_000)
+        pq.write_table(pa.table({"text": [text] * 60_000}), path, use_dictionary=False)
     else:
         path = tmp_path / f"a.jsonl{suffix}"
-        path.write_bytes(zstandard.compress(data, 1) if suffix else data)
-    del texts, data
+        with zstandard.open(path, "wb") if suffix else path.open("wb") as file:
+            for _ in range(300):
+                file.write(lines)
     assert peak_kb(READ, str(path)) < 60 << 10
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -36,8 +37,12 @@ IndexPath = Annotated[str, typer.Option("--index", "-i", help="Index folder, fro
 
 def main() -> None:
     """Run the command; errors become one sentence and a hint on standard error, exit code 2."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        app(standalone_mode=False)
+        code = app(standalone_mode=False)
+        if code == 130:  # the option parser turns Ctrl-C into this code
+            raise KeyboardInterrupt
+        sys.exit(code if isinstance(code, int) else 0)
     except UnseenError as error:
         fail(error.message, error.hint)
     except typer.Exit as done:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import multiprocessing
+import multiprocessing.connection
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -58,8 +60,8 @@ def local(
     with concurrent.futures.ProcessPoolExecutor(
         min(workers, len(tasks)), mp_context=context, initializer=_start, initargs=(shared,)
     ) as pool:
-        waiting = {pool.submit(attempt, function, task): task for task in tasks}
         try:
+            waiting = {pool.submit(attempt, function, task): task for task in tasks}
             while waiting:
                 done, _ = concurrent.futures.wait(
                     waiting, POLL_SECONDS, concurrent.futures.FIRST_COMPLETED
@@ -115,6 +117,15 @@ def _watched(on_tick: Callable[[Sequence[int]], None]) -> Iterator[None]:
 def _start(shared: Any) -> None:
     global _counts
     _counts = shared
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+
+
+def _die_with_parent() -> None:
+    """A worker whose parent was killed would wait for tasks for ever, or write beside the next run."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def default_workers() -> int:

@@ -244,6 +244,7 @@ def _each_file_once(shards: Sequence[Shard]) -> list[Shard]:
 
 
 def unreadable(path: str, error: OSError) -> BadInput:
+    """The error for a file that the system does not let us read."""
     return BadInput(f"{path} cannot be read: {error.strerror or error}", "check it and its rights")
 
 
@@ -257,9 +258,11 @@ class HashingReader(io.RawIOBase):
         self.size_bytes = 0
 
     def readable(self) -> bool:
+        """Always."""
         return True
 
     def readinto(self, into: Any) -> int:
+        """Reads into a buffer; returns the number of bytes, 0 at the end."""
         view = memoryview(into)
         count = self._file.readinto(view) or 0
         self._hash.update(view[:count])
@@ -267,6 +270,7 @@ class HashingReader(io.RawIOBase):
         return count
 
     def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes, all that is left by default."""
         data = self._file.read(size) or b""
         self._hash.update(data)
         self.size_bytes += len(data)
@@ -282,6 +286,7 @@ class HashingReader(io.RawIOBase):
         return str(self._hash.hexdigest())
 
     def close(self) -> None:
+        """Closes the file; a second time does nothing."""
         if not self.closed:
             self._file.close()
         super().close()
@@ -321,9 +326,11 @@ class _Streams(io.RawIOBase):
         self._pending = b""
 
     def readable(self) -> bool:
+        """Always."""
         return True
 
     def readinto(self, into: Any) -> int:
+        """Decompresses into a buffer; returns the number of bytes, 0 at the end."""
         view = memoryview(into)
         while True:
             if self._decoder.eof and not self._next_stream():
@@ -407,6 +414,7 @@ class ShardBytes:
 
     @property
     def file_bytes(self) -> int:
+        """Bytes of the file itself read so far."""
         return self._raw.size_bytes
 
     def readinto(self, into: memoryview) -> int:
@@ -440,6 +448,7 @@ class ShardBytes:
         return FileFacts(self._raw.size_bytes, self._raw.digest(), rows)
 
     def close(self) -> None:
+        """Closes the file."""
         if self._stream is not self._raw:
             self._stream.close()
         self._raw.close()
@@ -552,11 +561,13 @@ def cut_short(path: str, detail: str) -> BadInput:
 
 
 def open_parquet(path: str) -> Any:
-    """A `pyarrow.parquet.ParquetFile` that checks page checksums and reads no more ahead than it must.
-    Use it inside `reading_arrow`."""
+    """A `pyarrow.parquet.ParquetFile` that checks page checksums, and reads a column as a stream, not
+    as one piece. Use it inside `reading_arrow`."""
     import pyarrow.parquet as pq
 
-    return pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
+    return pq.ParquetFile(
+        path, pre_buffer=False, buffer_size=_CHUNK_BYTES, page_checksum_verification=True
+    )
 
 
 class Ipc(NamedTuple):

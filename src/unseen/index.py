@@ -303,7 +303,9 @@ def compile_items(table: pa.Table) -> tuple[kernels.IndexArrays, npt.NDArray[np.
         questions.token, questions.length, np.repeat(question_language, np.diff(questions.ptr))
     )
     grams = first_grams(questions.token, questions.ptr, kernels.N)
-    gram_weight = idf(grams, len(questions.ptr) - 1)
+    gram_weight = idf(
+        first_grams(questions.token, questions.ptr, kernels.QUESTION_N), len(questions.ptr) - 1
+    )
     weight[template_tokens(table["suite"], questions, grams)] = 0
     q_weight = signed(weight, questions.token, questions.ptr)
     answer_language = np.repeat(np.repeat(language, np.diff(option_ptr)), np.diff(answers.ptr))

@@ -24,7 +24,8 @@ from numba.extending import intrinsic
 # Classes of code points; tools/make_codepoints.py writes the same numbers.
 SEPARATOR, SKIP, LETTER, DIGIT, SINGLE, EXPAND = range(6)
 
-N = 5  # tokens in a question n-gram (published)
+N = 5  # tokens in a seed
+QUESTION_N = 4  # tokens in an n-gram of the published question overlap: its 5 BPE tokens are 3.85 words
 ANSWER_N = 3  # tokens in an answer n-gram (published)
 PASSAGE_N = 4  # tokens in a passage n-gram (published)
 SEGMENT = 65536  # tokens of a document looked at together: bounds scratch, whatever its length
@@ -106,7 +107,7 @@ class Questions(NamedTuple):
     ptr: np.ndarray  # int64[questions + 1]: tokens of each
     token: np.ndarray  # uint32[]
     weight: np.ndarray  # float32[]: nats; negative where the token occurred before; 0 = template
-    gram_weight: np.ndarray  # float32[]: idf of the n-gram that starts there; 0 = repeated or none
+    gram_weight: np.ndarray  # float32[]: idf of the 4-gram that starts there; 0 = repeated or none
     total: np.ndarray  # float32[questions]: sum of |weight|
     seeds: np.ndarray  # uint16[questions]: n-gram positions that have a posting
     owner_ptr: np.ndarray  # int64[questions + 1]
@@ -1013,33 +1014,48 @@ def measure_path(question, weight, token, path):
 
 
 @kernel
-def question_overlap(gram, grams, question, gram_weight, begin, end, window):
+def _gram_at(token, i, size):
+    """One n-gram as `hash_grams` hashes it, size other than N."""
+    state = U0
+    for k in range(size):
+        state = _mix_gram(state * GRAM_1 + np.uint64(token[i + k]))
+    return state
+
+
+@kernel
+def question_overlap(token, count, question, gram_weight, begin, end, window):
     """Question overlap of the published rule around an aligned match.
 
-    gram uint64[grams]: n-grams of the segment; question uint32[m], gram_weight float32[m]: idf of each
-    distinct n-gram, 0 where it is repeated; begin, end: first and last token of the match. Walks from
-    the first n-gram in it that is the question's, left, then right, until 11 n-grams in a row are not,
-    and no further than twice the question plus 64. Returns (overlap 0..1, distinct n-grams of the
-    question).
+    token uint32[count]: the segment; question uint32[m], gram_weight float32[m]: idf of each distinct
+    n-gram of QUESTION_N tokens, 0 where it is repeated; begin, end: first and last token of the match.
+    Walks from the first n-gram in it that is the question's, left, then right, until 11 n-grams in a
+    row are not, and no further than twice the question plus 64. Returns (overlap 0..1, distinct
+    n-grams of the question).
     """
     m = question.shape[0]
     own = window.part_gram
-    owned = hash_grams(question, m, N, own)
+    owned = hash_grams(question, m, QUESTION_N, own)
+    grams = count - QUESTION_N + 1
     members, found = window.set_a, window.set_b
     size = _clear(members, owned)
     found_size = _clear(found, owned)
     for i in range(owned):
         _add(members, size, own[i])
     anchor = begin
-    while anchor <= end and anchor < grams and not _has(members, size, gram[anchor]):
+    while (
+        anchor <= end
+        and anchor < grams
+        and not _has(members, size, _gram_at(token, anchor, QUESTION_N))
+    ):
         anchor += 1
     for direction in (-1, 1):
         misses = 0
         i = anchor
         furthest = anchor + direction * (2 * m + 64)
         while 0 <= i < grams and misses < 11 and i != furthest:
-            if _has(members, size, gram[i]):
-                _add(found, found_size, gram[i])
+            gram = _gram_at(token, i, QUESTION_N)
+            if _has(members, size, gram):
+                _add(found, found_size, gram)
                 misses = 0
             else:
                 misses += 1
@@ -1229,15 +1245,15 @@ def align_chain(questions, first, last, segment, count, cells_left, window):
 
 @stage
 def judge_chain(
-    index, first, last, count, grams, from_token, to_token, text, segment, window, cells_left,
+    index, first, last, count, from_token, to_token, text, segment, window, cells_left,
     out_i, out_f, rows,
 ):  # fmt: skip
     """Align one chain and write a row for each item that asks its question.
 
-    index IndexArrays; first, last: outer seeds; segment.token[:count] and segment.gram[:grams]; a match
-    that begins outside from_token..to_token belongs to a neighbouring segment; text: number of the
-    text in the batch. Out: out_i int64[cap, INTS], out_f float32[cap, FLOATS], from
-    `rows` on. Returns (rows, cells used); rows is -1 when the outputs are full.
+    index IndexArrays; first, last: outer seeds; segment.token[:count]; a match that begins
+    outside from_token..to_token belongs to a neighbouring segment; text: number of the text in the
+    batch. Out: out_i int64[cap, INTS], out_f float32[cap, FLOATS], from `rows` on.
+    Returns (rows, cells used); rows is -1 when the outputs are full.
     """
     questions = index.questions
     coverage, found, holes, ends, foreign, begin, end, missing, changed, used = align_chain(
@@ -1249,7 +1265,7 @@ def judge_chain(
     low = questions.ptr[q]
     m = questions.ptr[q + U1] - low
     overlap, distinct = question_overlap(
-        segment.gram, grams, questions.token[low : low + m], questions.gram_weight[low : low + m],
+        segment.token, count, questions.token[low : low + m], questions.gram_weight[low : low + m],
         begin, end, window,
     )  # fmt: skip
     if found - holes - STRANGER * foreign < MIN_INFORMATION and overlap < MIN_OVERLAP:
@@ -1326,7 +1342,7 @@ def scan_segment(
         if cells_left <= 0:
             counters[COUNT_HURRIED] += 1
         rows, used = judge_chain(
-            index, first, last, count, grams, from_token, to_token, text, segment, scratch.window,
+            index, first, last, count, from_token, to_token, text, segment, scratch.window,
             cells_left, out_i, out_f, rows,
         )  # fmt: skip
         if rows < 0:

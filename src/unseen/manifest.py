@@ -40,10 +40,15 @@ def start(run: pathlib.Path, request: Mapping[str, Any]) -> None:
 
 def read(run: pathlib.Path) -> dict[str, Any]:
     """The request of a run. Raises BadRun when there is none."""
+    return read_json(run / "run.json", f"{run} is not a run folder", "check the path")
+
+
+def read_json(path: pathlib.Path, problem: str, hint: str) -> dict[str, Any]:
+    """A record of a run; BadRun when it cannot be read."""
     try:
-        return dict(json.loads((run / "run.json").read_text()))
+        return dict(json.loads(path.read_text()))
     except (OSError, ValueError) as error:
-        raise BadRun(f"{run} is not a run folder: run.json cannot be read", "check the path") from error
+        raise BadRun(f"{problem}: {path} cannot be read ({error})", hint) from error
 
 
 def differences(old: Any, new: Any, name: str = "") -> list[str]:
@@ -74,7 +79,7 @@ def finished(run: pathlib.Path, shard: str, size_bytes: int) -> dict[str, Any] |
     path = done_path(run, shard)
     if not path.exists():
         return None
-    record = dict(json.loads(path.read_text()))
+    record = read_json(path, f"{shard} has a damaged record", f"delete {path} and run again")
     if record["input"]["size_bytes"] != size_bytes:
         raise BadRun(
             f"{shard} had {record['input']['size_bytes']} bytes when it was scanned, now {size_bytes}",

@@ -9,7 +9,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import os
 import pathlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unseen import engines, manifest, records, verdict
-from unseen.errors import BadInput, BadRun, BadSetting
+from unseen.errors import BadIndex, BadInput, BadRun, BadSetting
 from unseen.files import (
     BadRow,
     FileFacts,
@@ -64,6 +66,7 @@ class Task:
     shard: Shard
     run: str
     index: str
+    index_content: str  # its content hash: a worker that has another one open opens it again
     settings: Settings
 
 
@@ -95,11 +98,13 @@ def scan_pool(
     then one error names them all.
     """
     check(settings)
+    refuse_inside(pathlib.Path(run), pool)
     listing = list_shards(pool)
     opened = Index.open(index)
     folder = pathlib.Path(run)
     manifest.start(folder, request(opened, pool, listing.shards, settings))
-    tasks = [Task(shard, str(folder), str(index), settings) for shard in listing.shards]
+    content = opened.content_hash
+    tasks = [Task(s, str(folder), str(index), content, settings) for s in listing.shards]
     left = [t for t in tasks if manifest.finished(folder, t.shard.name, t.shard.size_bytes) is None]
     warm_up(opened)
     on_plan(listing.shards, [t.shard for t in left], len(listing.ignored))
@@ -145,6 +150,15 @@ def check(settings: Settings) -> None:
         raise BadSetting(f"--limit {settings.limit} is not possible", "use 1 or more")
 
 
+def refuse_inside(run: pathlib.Path, pool: Sequence[str]) -> None:
+    """Raise BadSetting when the run folder lies in the pool: the next call would scan its outputs."""
+    for given in pool:
+        fixed = re.split(r"[*?\[]", given)[0]
+        root = pathlib.Path(fixed if fixed == given else os.path.dirname(fixed) or ".")
+        if root.is_dir() and run.resolve().is_relative_to(root.resolve()):
+            raise BadSetting(f"{run} lies inside the pool {given}", "name a folder outside it with -o")
+
+
 def warm_up(opened: Index) -> None:
     """Compile the kernels, or load them from the cache, before workers start and all need them."""
     opened.scan(["warm up"])
@@ -183,15 +197,18 @@ def workers_for(size_bytes: int) -> int:
 
 
 @functools.lru_cache(maxsize=1)
-def scanner_of(index: str, stride: int) -> Scanner:
-    """This process's scanner: the index is mapped once."""
-    return Scanner(Index.open(index), stride=stride)
+def scanner_of(index: str, content: str, stride: int) -> Scanner:
+    """This process's scanner: the index is mapped once. Raises BadIndex when it was replaced."""
+    opened = Index.open(index)
+    if opened.content_hash != content:
+        raise BadIndex(f"{index} was replaced while the scan ran", "start a new run with the new index")
+    return Scanner(opened, stride=stride)
 
 
 def scan_shard(task: Task) -> None:
     """Read, scan, decide, write, and last the done record."""
     shard, settings, run = task.shard, task.settings, pathlib.Path(task.run)
-    scanner = scanner_of(task.index, settings.stride)
+    scanner = scanner_of(task.index, task.index_content, settings.stride)
     scanner.counters[:] = 0
     policy = verdict.Policy.model_validate(settings.policy)
     reader = open_shard(shard, settings)
@@ -372,7 +389,8 @@ def apply_run(
             raise BadRun(
                 f"{source} is not finished: {shard.name} is missing", "run the scan again first"
             )
-        tasks.append(Task(shard, str(target), asked["index"]["path"], settings))
+        index = asked["index"]
+        tasks.append(Task(shard, str(target), index["path"], index["content"], settings))
     new = {**asked, "settings": settings.as_json()}
     if target == source:
         manifest.write_json(target / "run.json", new)
@@ -423,7 +441,12 @@ def quarantined(path: pathlib.Path) -> list[BadRow]:
 def summarize(run: pathlib.Path) -> dict[str, Any]:
     """Totals and a table per suite and split; written to summary.json."""
     asked = manifest.read(run)
-    done = [json.loads(manifest.done_path(run, shard["name"]).read_text()) for shard in asked["shards"]]
+    done = [
+        manifest.read_json(
+            manifest.done_path(run, s["name"]), f"{run} is not finished", "scan it first"
+        )
+        for s in asked["shards"]
+    ]
     counts = manifest.add_up(done)
     if counts.get("rows", 0) != sum(counts.get(k, 0) for k in ("kept", "removed", "bad")):
         raise BadRun(f"{run}: rows in are not kept + removed + bad: {counts}", "please report this")

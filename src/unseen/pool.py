@@ -55,6 +55,7 @@ PADDING = 64
 """Readable zero bytes after the last text: the kernels load 64 bytes at a time."""
 
 _JOIN = "\n\n"  # between the texts of one row
+_ROW_BYTES = 64  # counted for each row of a table, so that a batch of empty texts ends too
 _STEP_ROWS = 256  # rows of a table decoded at a time: a page of long, repeated texts stays small
 _STEP_ROWS_DICTIONARY = 4096  # each step builds the dictionary anew, so take fewer
 _BOMS = {
@@ -62,6 +63,7 @@ _BOMS = {
     b"\xff\xfe": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
     b"\xfe\xff": ("UTF-16", "iconv -f UTF-16 -t UTF-8"),
 }
+_OBJECT, _LIST = (dict, simdjson.Object), (list, simdjson.Array)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -83,7 +85,7 @@ class Step(NamedTuple):
     each: bool
 
 
-Path = tuple[Step, ...]
+FieldPath = tuple[Step, ...]
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class TextField:
     """
 
     spec: str
-    paths: tuple[Path, ...]
+    paths: tuple[FieldPath, ...]
 
     @classmethod
     def parse(cls, spec: str) -> TextField:
@@ -135,11 +137,13 @@ class TextField:
         Raises:
             RowError: a field is missing, is there twice, or is no text.
         """
-        texts = [text for path in self.paths for text in _texts_at(row, path)]
+        texts: list[str] = []
+        for path in self.paths:
+            _gather(row, path, texts)
         return _JOIN.join(texts) if texts else None
 
 
-def _parse_path(spec: str, part: str) -> Path:
+def _parse_path(spec: str, part: str) -> FieldPath:
     steps = tuple(Step(key.removesuffix("[]"), key.endswith("[]")) for key in part.split("."))
     if any(not step.key or "[" in step.key or "]" in step.key for step in steps):
         raise BadSetting(
@@ -150,11 +154,11 @@ def _parse_path(spec: str, part: str) -> Path:
 
 
 def _is_object(value: Any) -> bool:
-    return isinstance(value, dict | simdjson.Object)
+    return isinstance(value, _OBJECT)
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, list | simdjson.Array)
+    return isinstance(value, _LIST)
 
 
 def _kind(value: Any) -> str:
@@ -179,8 +183,8 @@ def _member(row: Any, key: str) -> Any:
     raise MissingFieldError(f"no field {key!r} (see --text-field); there are: {there or 'none'}")
 
 
-def _texts_at(value: Any, path: Path) -> Iterator[str]:
-    """The texts that a path leads to; nothing where it leads to null."""
+def _gather(value: Any, path: FieldPath, texts: list[str]) -> None:
+    """Adds the texts that a path leads to; nothing where it leads to null."""
     step, rest = path[0], path[1:]
     child = _member(value, step.key)
     if child is None:
@@ -188,23 +192,23 @@ def _texts_at(value: Any, path: Path) -> Iterator[str]:
     if step.each:
         if not _is_list(child):
             raise RowError(f"{step.key!r} is {_kind(child)}, not a list")
-        yield from _texts_of_each(child, rest)
+        _gather_each(child, rest, texts)
     elif rest:
-        yield from _texts_at(child, rest)
+        _gather(child, rest, texts)
     elif isinstance(child, str):
-        yield child
+        texts.append(child)
     else:
         hint = "; for lists of texts write " + step.key + "[]" if _is_list(child) else ""
         raise RowError(f"{step.key!r} is {_kind(child)}, not a string{hint}")
 
 
-def _texts_of_each(elements: Any, rest: Path) -> Iterator[str]:
-    """Texts of the elements of a list. One element may lack the field (a tool call has no content),
-    all of them may not: that is a mistyped name."""
+def _gather_each(elements: Any, rest: FieldPath, texts: list[str]) -> None:
+    """Adds the texts of the elements of a list. One element may lack the field (a tool call has no
+    content), all of them may not: that is a mistyped name."""
     found, missing = False, None
     for element in elements:
         try:
-            yield from _texts_at_end(element, rest)
+            _gather_element(element, rest, texts)
             found = True
         except MissingFieldError as error:
             missing = str(error)
@@ -212,16 +216,17 @@ def _texts_of_each(elements: Any, rest: Path) -> Iterator[str]:
         raise MissingFieldError(missing)
 
 
-def _texts_at_end(element: Any, rest: Path) -> Iterator[str]:
-    if len(rest) > 1 or (rest and rest[0].each):
-        if element is not None:
-            yield from _texts_at(element, rest)
+def _gather_element(element: Any, rest: FieldPath, texts: list[str]) -> None:
+    if element is None:
         return
-    content = _member(element, rest[0].key) if rest and element is not None else element
+    if len(rest) > 1 or (rest and rest[0].each):
+        _gather(element, rest, texts)
+        return
+    content = _member(element, rest[0].key) if rest else element
     if isinstance(content, str):
-        yield content
+        texts.append(content)
     elif _is_list(content):
-        yield from _part_texts(content)
+        texts += _part_texts(content)
     elif content is not None:
         raise RowError(f"expected text or a list of parts, found {_kind(content)}")
 
@@ -259,7 +264,7 @@ class Batch(NamedTuple):
 class _Spec:
     shard: Shard
     text_field: TextField
-    id_path: Path | None
+    id_path: FieldPath | None
     on_bad_row: OnBadRow
     batch_bytes: int
     limit: int | None
@@ -323,7 +328,7 @@ def read_batches(
     return ShardReader(_Spec(shard, text_field, id_path, on_bad_row, batch_bytes, limit))
 
 
-def _parse_id(id_field: str) -> Path:
+def _parse_id(id_field: str) -> FieldPath:
     single = TextField.parse(id_field).single
     if single is None:
         raise BadSetting(f"id field {id_field!r} is not one field", "name one, such as id or meta.id")
@@ -359,13 +364,16 @@ class _Filling:
 
     @property
     def n_texts(self) -> int:
+        """Texts so far."""
         return sum(map(len, self.lengths)) if self.lengths else len(self.parts)
 
     @property
     def next_row(self) -> int:
+        """Number of the row that comes next."""
         return self.first_row + self.n_texts + len(self.bad)
 
     def batch(self, read_bytes: int) -> Batch:
+        """What was gathered, as a batch."""
         n_texts, n_rows = self.n_texts, self.n_texts + len(self.bad)
         rows = np.arange(self.first_row, self.first_row + n_rows, dtype=np.int64)
         if self.bad:
@@ -405,14 +413,14 @@ def _encoded(text: str) -> bytes:
 def _id_text(value: Any) -> str | None:
     if value is None:
         return None
-    if isinstance(value, simdjson.Object | simdjson.Array):
-        value = json.loads(value.mini)
     if not isinstance(value, str):
+        if isinstance(value, (simdjson.Object, simdjson.Array)):
+            value = json.loads(value.mini)
         value = json.dumps(value, ensure_ascii=False, default=str)
-    return _encoded(value).decode()
+    return value if value.isascii() else _encoded(value).decode()
 
 
-def _id_at(row: Any, path: Path) -> str | None:
+def _id_at(row: Any, path: FieldPath) -> str | None:
     """The id that a path leads to, None if there is none."""
     for step in path:
         if not _is_object(row) or step.key not in row:
@@ -600,7 +608,8 @@ def _read_table(spec: _Spec) -> Generator[Batch, None, FileFacts]:
         if room <= 0:
             break
         with reading_arrow(spec.shard.path):
-            filled += _take_step(spec, filling, step.slice(0, room))
+            step = step.slice(0, room)
+            filled += _take_step(spec, filling, step) + _ROW_BYTES * step.num_rows
         read_bytes = step_end
     else:
         read_bytes = facts.size_bytes
@@ -680,7 +689,7 @@ def _no_column(spec: _Spec, schema: Any, name: str, option: str) -> BadInput:
     )
 
 
-def _check_path(spec: _Spec, schema: Any, path: Path) -> None:
+def _check_path(spec: _Spec, schema: Any, path: FieldPath) -> None:
     if schema.names.count(path[0].key) != 1:
         raise _no_column(spec, schema, path[0].key, "--text-field")
     kind = schema.field(path[0].key).type
@@ -697,7 +706,7 @@ def _check_path(spec: _Spec, schema: Any, path: Path) -> None:
         raise _not_text(spec, path, kind)
 
 
-def _not_text(spec: _Spec, path: Path, kind: Any) -> BadInput:
+def _not_text(spec: _Spec, path: FieldPath, kind: Any) -> BadInput:
     name = ".".join(step.key + "[]" * step.each for step in path)
     return BadInput(
         f"{spec.shard.path}: {name} does not lead to text there, but to {kind}",
@@ -753,7 +762,7 @@ def _texts_by_column(text_field: TextField, step: Any) -> tuple[Any, _Errors]:
     return texts, _not_utf8(texts)
 
 
-def _column_at(step: Any, path: Path) -> Any:
+def _column_at(step: Any, path: FieldPath) -> Any:
     column = step.column(step.schema.get_field_index(path[0].key))
     inner = [part.key for part in path[1:]]
     return pc.struct_field(column, inner) if inner else column
@@ -819,7 +828,7 @@ def _packed(texts: Any) -> tuple[memoryview, npt.NDArray[np.int64]]:
     return memoryview(data)[offsets[0] : offsets[-1]], np.diff(offsets)
 
 
-def _ids_of(step: Any, path: Path) -> list[str | None]:
+def _ids_of(step: Any, path: FieldPath) -> list[str | None]:
     column = _column_at(step, path)
     if _is_text_type(column.type):
         raw = _binary(column).to_pylist()

@@ -38,7 +38,7 @@ MATCH_FIELDS = {
     "language": "language of the item",
     "evidence": "question+answer, question, near, template or partial",
     "score": "the published score, 0..1 (flagged from 0.8)",
-    "question_overlap": "idf-weighted share of the question's distinct 5-grams found, 0..1",
+    "question_overlap": "idf-weighted share of the question's distinct 4-grams found, 0..1",
     "answer_overlap": "the same for the answer's 3-grams; an answer of up to 3 tokens: 0 or 1",
     "passage_overlap": "the same for the passage's 4-grams",
     "coverage": "weight of the question's tokens aligned, of all its weight, 0..1",

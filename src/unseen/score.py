@@ -21,7 +21,7 @@ class Lengths(NamedTuple):
     """Lengths of the matched items, one entry a match."""
 
     question: npt.NDArray[np.int64]  # tokens
-    question_grams: npt.NDArray[np.int64]  # distinct 5-grams
+    question_grams: npt.NDArray[np.int64]  # distinct 4-grams
     answer: npt.NDArray[np.int64]  # distinct tokens, 0 = the item has no answer
     passage: npt.NDArray[np.int64]  # tokens, 0 = no passage
 
@@ -29,7 +29,7 @@ class Lengths(NamedTuple):
 def published(oq: Floats, oa: Floats, op: Floats, lengths: Lengths) -> Floats:
     """Score in 0..1, flagged from 0.8.
 
-    With Nq distinct 5-grams, c = 0.5 + 0.5 Nq / 20 below 20, else 1 (what a short question loses goes
+    With Nq distinct n-grams, c = 0.5 + 0.5 Nq / 20 below 20, else 1 (what a short question loses goes
     to its answer and passage):
 
         question                     Oq
@@ -39,8 +39,9 @@ def published(oq: Floats, oa: Floats, op: Floats, lengths: Lengths) -> Floats:
                                      k = 0.5 + 0.5 Na / 4 for Na < 4 distinct answer tokens, else 1
 
     An item of L tokens needs 1.0 up to 20 and 0.8 from 50, linearly between: a lower score is scaled
-    by 0.8 / needed. A question alone whose overlap is under the same line from 1 to 5/7 is not flagged
-    at all, whatever its answer.
+    by 0.8 / needed. An item under 20 tokens is never flagged, nor is one whose question overlap is
+    under the same line drawn from 1 to 5/7, whatever its answer. Our n-grams are of 4 words where
+    decon's are of 5 BPE tokens: as many characters.
     """
     grams = lengths.question_grams * BPE_PER_TOKEN
     c = np.where(grams < 20, 0.5 + 0.5 * grams / 20, 1.0)
@@ -56,6 +57,7 @@ def published(oq: Floats, oa: Floats, op: Floats, lengths: Lengths) -> Floats:
     full = score > 1 - 1e-6
     length = (lengths.question + lengths.answer + lengths.passage) * BPE_PER_TOKEN
     score = np.where(full, 1.0, score * FLAGGED / needed(length, FLAGGED))
+    score = np.where(length >= 20, score, np.minimum(score, FLAGGED - 1e-3))
     question_bar = needed(lengths.question * BPE_PER_TOKEN, 5 / 7)
     return np.where(oq >= question_bar - 1e-6, score, np.minimum(score, FLAGGED - 1e-3))
 

@@ -19,11 +19,11 @@ from unseen.errors import BadSetting
 from unseen.records import EVIDENCE, VERDICTS, Evidence
 
 # Nats that a match must tell to be evidence; the curve behind these is in docs/design/003.
-MIN_COPY_INFORMATION = 27.0  # when the question stands there whole, or half of it in a row
+MIN_COPY_INFORMATION = 27.0  # when the question stands there whole, or much of it word for word
 MIN_EDITED_INFORMATION = 36.0  # when it is edited throughout, and more the less of it is there:
 EDITED_SLOPE = 25.0  # nats for each unit of coverage under WHOLE_COVERAGE
 WHOLE_COVERAGE = 0.97
-COPIED_OVERLAP = 0.5  # question overlap (5-grams) from which on it is a copy, perhaps cut
+COPIED_OVERLAP = 0.6  # question overlap (4-grams) from which on it is a copy, perhaps cut
 MIN_NEAR_COVERAGE = 0.65
 MIN_ANSWER_OVERLAP = 0.5
 FLAGGED = 0.8  # published score

@@ -52,7 +52,8 @@ from unseen.files import (
 
 Ints = npt.NDArray[np.int64]
 
-_GROUP_BYTES = 128 << 20  # a row group larger than this when decoded is written as several
+_GROUP_BYTES = 64 << 20  # a row group larger than this when decoded is written as several
+_MANY_RUNS = 200
 _REMOVED_BYTES = 16 << 20  # removed rows of a Parquet file are gathered into row groups of this size
 _COPY_BYTES = 1 << 20
 _SPACE = re.compile(r"[ \t\r\n\ufeff]*")
@@ -185,10 +186,12 @@ class _Outputs:
 
     @property
     def clean(self) -> OutputFile:
+        """Where kept rows go."""
         return self._file("clean")
 
     @property
     def removed(self) -> OutputFile:
+        """Where removed rows go; asking for it makes the file."""
         return self._file("removed")
 
     def closing(self, close: Callable[[], None]) -> None:
@@ -413,9 +416,11 @@ class _ParquetWriter:
         self._waiting: list[Any] = []
 
     def write(self, table: Any) -> None:
+        """Writes a row group."""
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
 
     def gather(self, table: Any) -> None:
+        """Keeps a small table until there are enough for a row group."""
         self._waiting.append(table)
         if sum(waiting.nbytes for waiting in self._waiting) >= _REMOVED_BYTES:
             self._write_waiting()
@@ -426,6 +431,7 @@ class _ParquetWriter:
             self._waiting.clear()
 
     def close(self) -> None:
+        """Writes what waits, and the footer."""
         self._write_waiting()
         self._writer.close()
 
@@ -450,11 +456,13 @@ class _IpcWriter:
         self._writer = writer
 
     def write(self, table: Any) -> None:
-        self._writer.write_table(table)
+        """Writes a record batch."""
+        self._writer.write_table(table.combine_chunks())
 
     gather = write
 
     def close(self) -> None:
+        """Writes the end marker, or the footer."""
         self._writer.close()
 
 
@@ -512,10 +520,12 @@ def _split_table(job: _Job, outputs: _Outputs, table: Any, first_row: int) -> tu
 
 
 def _where(table: Any, mask: npt.NDArray[np.bool_]) -> Any:
-    """The rows under a mask. (Arrow's own filter does not take every type, string_view for one.)"""
+    """The rows under a mask, copied only if they are in many pieces. (Arrow's own filter copies, and
+    does not take every type, string_view for one.)"""
     edges = np.flatnonzero(np.diff(mask, prepend=False, append=False)).tolist()
     runs = [table.slice(a, b - a) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    return pa.concat_tables(runs).combine_chunks() if runs else table.slice(0, 0)
+    found = pa.concat_tables(runs) if runs else table.slice(0, 0)
+    return found if len(runs) < _MANY_RUNS else found.combine_chunks()
 
 
 def _as_stream(table: Any) -> bytes:
