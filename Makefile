@@ -6,6 +6,7 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 pytho
 VENV := .venv
 PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
+CODE := src tests tools bench examples
 # What runs a second time with every array access checked. Bounds checking is no part of the key of
 # Numba's cache, so it has a cache of its own.
 KERNEL_TESTS := $(wildcard tests/test_naive.py tests/test_nasty.py)
@@ -25,8 +26,8 @@ test: lint ## lint, every test, and the kernel tests once more with bounds check
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/numba-boundscheck $(PY) -m pytest $(KERNEL_TESTS)
 
 lint: $(INSTALLED) ## ruff and mypy
-	$(PY) -m ruff check .
-	$(PY) -m ruff format --check .
+	$(PY) -m ruff check $(CODE)
+	$(PY) -m ruff format --check $(CODE)
 	$(PY) -m mypy
 
 bench: $(INSTALLED) ## Unseen and its peers on one pool (needs Python 3.12 for decon); ARGS="..." are passed on
@@ -34,6 +35,7 @@ bench: $(INSTALLED) ## Unseen and its peers on one pool (needs Python 3.12 for d
 
 docs: $(INSTALLED) ## write the pages that are made from the code
 	$(PY) tools/make_cli_reference.py
+	$(PY) tools/make_schema_reference.py
 
 clean: ## remove .venv and everything that was built
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

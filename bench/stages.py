@@ -146,8 +146,8 @@ def show(result: dict[str, Any]) -> None:
     if result["bare_parse"]:
         bare = result["bare_parse"]
         console.print(
-            f"bare simdjson parse {size / 1e6 / bare:,.0f} MB/s; the whole scan takes {total / bare:.2f}"
-            " times as long"
+            f"bare simdjson parse {size / 1e6 / bare:,.0f} MB/s;"
+            f" the whole scan takes {total / bare:.2f} times as long"
         )
 
 

@@ -122,7 +122,7 @@ def leaks(items: list[Item], hosts: list[str]) -> list[Leak]:
     )
     chat = f"user: Please complete this.\n\n{prompt(129)}\nassistant: Sure.\n\n{solution(129)}"
     wrapped = textwrap.fill(" ".join(whole(81).split()), 60)
-    words = prompt(124).split(" ")
+    words = prompt(149).split(" ")
     made = [
         ("prompt and solution", [1], whole(1), "remove"),
         ("prompt alone", [10], prompt(10), "remove"),
@@ -132,7 +132,7 @@ def leaks(items: list[Item], hosts: list[str]) -> list[Leak]:
         ("full-width characters", [127], whole(127).translate(FULL_WIDTH), "remove"),
         ("one word in 15 edited", [115], edited(whole(115), 15), "remove"),
         ("wrapped, // prefixes", [81], textwrap.indent(wrapped, "// "), "remove"),
-        ("cut by a fifth", [124], " ".join(words[: len(words) * 4 // 5]), "remove"),
+        ("cut by a fifth", [149], " ".join(words[: len(words) * 4 // 5]), "remove"),
         ("line ends written as \\n", [141], json.dumps(whole(141))[1:-1], "remove"),
         ("other numbers", [67], other_numbers(prompt(67)), "keep"),
         ("reworded", [0], REWORDED, "miss"),

@@ -89,7 +89,7 @@ def main() -> int:
     if "--check" not in sys.argv:
         PAGE.parent.mkdir(parents=True, exist_ok=True)
         PAGE.write_text(made)
-        print(f"wrote {PAGE.relative_to(Path.cwd())}")
+        print(f"wrote {PAGE}")
         return 0
     if not PAGE.exists() or PAGE.read_text() != made:
         print(f"{PAGE} is stale: run `make docs`", file=sys.stderr)

@@ -79,10 +79,15 @@ def bad_row(shard: Shard, number: int, reason: str) -> BadInput:
 
 
 def own_item(shard: Shard, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    """An item of our schema, checked. Ids may be numbers; `answers` may be one string."""
-    for name in ("suite", "split", "item", "question"):
+    """An item of our schema, checked. Ids may be numbers; `answers` may be one string.
+
+    A null question is kept, and counted as empty by the index.
+    """
+    for name in ("suite", "split", "item"):
         if row.get(name) is None:
             raise bad_row(shard, number, f"it has no {name}")
+    if "question" not in row:
+        raise bad_row(shard, number, "it has no question")
     answers = row.get("answers")
     answers = [answers] if isinstance(answers, str) else answers or []
     if not isinstance(answers, list):
