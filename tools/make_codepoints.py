@@ -28,8 +28,17 @@ import unicodedata
 import numpy as np
 
 SEPARATOR, SKIP, LETTER, DIGIT, SINGLE, EXPAND = range(6)
-UNSPACED = ("CJK ", "HIRAGANA", "KATAKANA", "THAI ", "LAO ", "KHMER ", "MYANMAR ", "IDEOGRAPHIC ",
-            "HALFWIDTH KATAKANA")
+UNSPACED = (
+    "CJK ",
+    "HIRAGANA",
+    "KATAKANA",
+    "THAI ",
+    "LAO ",
+    "KHMER ",
+    "MYANMAR ",
+    "IDEOGRAPHIC ",
+    "HALFWIDTH KATAKANA",
+)
 IGNORABLE = [
     (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5),
     (0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164),
@@ -101,8 +110,10 @@ def main() -> None:
         expansions=np.array(expansions, np.uint64),
         unicode_version=np.array(unicodedata.unidata_version),
     )
-    print(f"{out}: Unicode {unicodedata.unidata_version}, {len(pages)} pages, "
-          f"{len(expansions)} expansions, {out.stat().st_size} bytes, Python {sys.version.split()[0]}")
+    print(
+        f"{out}: Unicode {unicodedata.unidata_version}, {len(pages)} pages, "
+        f"{len(expansions)} expansions, {out.stat().st_size} bytes, Python {sys.version.split()[0]}"
+    )
 
 
 if __name__ == "__main__":

@@ -76,6 +76,7 @@ def say_json(value: Any) -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
+    """Where tables go; 120 columns wide where nobody looks at a terminal."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout

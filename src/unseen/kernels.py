@@ -42,10 +42,10 @@ MIN_OVERLAP = 0.6
 
 # Columns of a match as `scan_texts` writes it: integers, then floats.
 (TEXT, ITEM, START, END, ANSWER_START, ANSWER_END, OPTION, NUMBERS_MISSING, NUMBERS_CHANGED,
- QUESTION_TOKENS, QUESTION_GRAMS, ANSWER_TOKENS, PASSAGE_TOKENS) = range(13)  # fmt: skip
+ NUMBERS, QUESTION_TOKENS, QUESTION_GRAMS, ANSWER_TOKENS, PASSAGE_TOKENS) = range(14)  # fmt: skip
 (COVERAGE, FOUND, HOLES, ENDS, FOREIGN, ANSWER_INFORMATION, QUESTION_OVERLAP, ANSWER_OVERLAP,
  PASSAGE_OVERLAP) = range(9)  # fmt: skip
-INTS, FLOATS = 13, 9
+INTS, FLOATS = 14, 9
 
 # Counters. CROWDED: segments whose commonest n-grams were left out; HURRIED: chains that were aligned
 # in a narrow band because their segment had used up CELL_BUDGET.
@@ -961,6 +961,29 @@ def trim_path(path, m):
 
 
 @kernel
+def mend_ends(question, token, count, path):
+    """Go on at both ends of the match while the words agree: a stray word elsewhere had taken theirs.
+
+    question uint32[m], token uint32[count], path int32[m], changed in place.
+    """
+    m = question.shape[0]
+    first = 0
+    while first < m and path[first] < 0:
+        first += 1
+    last = m - 1
+    while last >= 0 and path[last] < 0:
+        last -= 1
+    if last < 0:
+        return
+    while first > 0 and path[first] > 0 and token[path[first] - 1] == question[first - 1]:
+        path[first - 1] = path[first] - 1
+        first -= 1
+    while last < m - 1 and path[last] + 1 < count and token[path[last] + 1] == question[last + 1]:
+        path[last + 1] = path[last] + 1
+        last += 1
+
+
+@kernel
 def measure_path(question, weight, token, path):
     """What an alignment shows.
 
@@ -1234,6 +1257,7 @@ def align_chain(questions, first, last, segment, count, cells_left, window):
     used = align(question, weight, token, begin, end, limit, window)
     tighten_path(question, token, window.path[:m])
     trim_path(window.path, m)
+    mend_ends(question, token, count, window.path[:m])
     covered, found, holes, ends, foreign, x, y, missing, changed = measure_path(
         question, weight, token, window.path[:m]
     )
@@ -1270,6 +1294,9 @@ def judge_chain(
     )  # fmt: skip
     if found - holes - STRANGER * foreign < MIN_INFORMATION and overlap < MIN_OVERLAP:
         return rows, used
+    numbers = 0
+    for i in range(m):
+        numbers += np.int64(questions.token[low + i] & 1)
     for o in range(questions.owner_ptr[q], questions.owner_ptr[q + U1]):
         if rows == out_i.shape[0]:
             return -1, used
@@ -1291,6 +1318,7 @@ def judge_chain(
         ints[OPTION] = option
         ints[NUMBERS_MISSING] = missing
         ints[NUMBERS_CHANGED] = changed
+        ints[NUMBERS] = numbers
         ints[QUESTION_TOKENS] = m
         ints[QUESTION_GRAMS] = distinct
         ints[ANSWER_TOKENS] = answer_tokens
@@ -1309,9 +1337,7 @@ def judge_chain(
 
 
 @stage
-def scan_segment(
-    index, count, grams, is_last, text, step, base, scratch, counters, out_i, out_f, rows
-):
+def scan_segment(index, count, grams, is_last, text, step, base, scratch, counters, out_i, out_f, rows):
     """Hits, seeds, chains and rows of the segment that lies in scratch.segment.
 
     Arguments as in `scan_texts`; base: tokens of the document before the segment. Of two segments the

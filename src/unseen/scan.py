@@ -202,6 +202,7 @@ def measures(index: CompiledIndex, ints: Ints, floats: Floats) -> dict[str, Any]
         "score": score.published(oq, oa, op, lengths),
         "numbers_kept": ints[:, kernels.NUMBERS_MISSING] == 0,
         "numbers_changed": ints[:, kernels.NUMBERS_CHANGED],
+        "numbers": ints[:, kernels.NUMBERS],
         "option": option,
         "option_correct": np.ma.masked_array(right, option < 0),
         "suite": index.items["suite"].take(pa.array(item)).to_numpy(zero_copy_only=False),

@@ -26,6 +26,7 @@ WHOLE_COVERAGE = 0.97
 COPIED_OVERLAP = 0.6  # question overlap (4-grams) from which on it is a copy, perhaps cut
 MIN_NEAR_COVERAGE = 0.65
 MIN_ANSWER_OVERLAP = 0.5
+MAX_CHANGED_NUMBERS = 0.15  # share of the question's numbers; with more it is another item
 FLAGGED = 0.8  # published score
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -89,7 +90,7 @@ POLICY_HINT = (
 def evidence_of(m: Columns) -> npt.NDArray[np.str_]:
     """Evidence class of each match, from columns named as in `records.MATCH_FIELDS`.
 
-    template: numbers of the question are replaced by others. question+answer: the question stands
+    template: some numbers of the question are replaced by others. question+answer: the question stands
     there and its answer follows. question: it stands there whole. near: an edited or cut copy. Each
     of the last three must tell enough to be itself (`needed_information`). partial: anything less.
     """
@@ -100,7 +101,7 @@ def evidence_of(m: Columns) -> npt.NDArray[np.str_]:
     answer = np.where(m["answer_overlap"] >= MIN_ANSWER_OVERLAP, m["answer_information"], -np.inf)
     return np.select(
         [
-            close & (m["numbers_changed"] > 0),
+            close & (m["numbers_changed"] > MAX_CHANGED_NUMBERS * m["numbers"]),
             close & (told + answer >= needed),
             whole & (told >= needed),
             close & (told >= needed),
