@@ -25,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 # The package's constants, restated (kernels, index, score, verdict).
-N, ANSWER_N, PASSAGE_N = 5, 3, 4  # tokens in an n-gram of a question, an answer, a passage
+N = 5  # tokens in a seed
+QUESTION_N, ANSWER_N, PASSAGE_N = 4, 3, 4  # tokens in an n-gram of the published overlaps
 MAX_QUESTION, MAX_ANSWER, MAX_PASSAGE = 2048, 4096, 4096  # tokens looked at
 MIN_COVERAGE = 0.5  # a match is recorded from here on
 STRANGER = 0.5  # nats against a match for each foreign token inside it
@@ -38,7 +39,8 @@ PRIOR_BY_LENGTH = (0.1, 0.1, 0.08, 0.03, 0.01, 0.005, 0.003, 0.002, 0.0015, 0.00
 BPE_PER_TOKEN, FLAGGED = 1.3, 0.8
 MIN_COPY_INFORMATION, MIN_EDITED_INFORMATION, EDITED_SLOPE = 27.0, 36.0, 25.0
 WHOLE_COVERAGE, MIN_NEAR_COVERAGE = 0.97, 0.65
-COPIED_OVERLAP, MIN_ANSWER_OVERLAP = 0.5, 0.5
+COPIED_OVERLAP, MIN_ANSWER_OVERLAP = 0.6, 0.5
+MAX_CHANGED_NUMBERS = 0.15
 REMOVED = ("question+answer", "question", "near")
 CLOSE = 1e-4
 
@@ -140,6 +142,8 @@ class Question:
     def __init__(self, tokens: list[Token], language: str) -> None:
         self.tokens, self.words, self.language = tokens, words(tokens), language
         self.grams = first_ngrams(self.words, N)
+        self.published = first_ngrams(self.words, QUESTION_N)
+        self.numbers = sum(t.digit for t in tokens)
         self.fresh = [w not in self.words[:i] for i, w in enumerate(self.words)]
         self.owners: list[int] = []  # items
         self.weight: list[float] = []  # nats of each token; 0 where it belongs to a template
@@ -181,7 +185,7 @@ class Detector:
         self.token_df = Counter(w for q in asked for w in set(q.words))
         self.spoken_df = Counter((q.language, w) for q in asked for w in set(q.words))
         self.spoken = Counter(q.language for q in asked)
-        self.gram_idf = inverse_frequency([q.grams for q in asked])
+        self.gram_idf = inverse_frequency([q.published for q in asked])
 
         self.answers = [self.answers_of(item) for item in self.items]
         self.answer_idf = inverse_frequency(
@@ -275,11 +279,12 @@ class Detector:
         path = align(question.words, question.weight, doc.words, low, high)
         tighten(question.words, doc.words, path)
         trim(path)
+        mend(question.words, doc.words, path)
         shown = measure(question, doc.tokens, path)
         coverage = min(shown["covered"] / total, 1.0)
         if not self.reaches(coverage, MIN_COVERAGE):
             return []
-        overlap = question_overlap(self.gram_idf, question, doc.grams, shown["first"], shown["last"])
+        overlap = question_overlap(self.gram_idf, question, doc.words, shown["first"], shown["last"])
         telling = self.reaches(shown["information"], MIN_INFORMATION)
         if not telling and not self.reaches(overlap, MIN_OVERLAP):
             return []
@@ -298,6 +303,7 @@ class Detector:
                 "option_correct": answer["correct"],
                 "numbers_kept": shown["missing"] == 0,
                 "numbers_changed": shown["changed"],
+                "numbers": question.numbers,
                 "matched": [i for i, d in enumerate(path) if d >= 0],
                 "coverage": coverage,
                 "information": shown["information"],
@@ -343,7 +349,7 @@ class Detector:
     def score(self, row: dict, question: Question, answer: int, passage: int) -> float:
         """The published score, from the overlaps and the lengths in BPE tokens (`score.published`)."""
         oq, oa, op = row["question_overlap"], row["answer_overlap"], row["passage_overlap"]
-        grams = len(question.grams) * BPE_PER_TOKEN
+        grams = len(question.published) * BPE_PER_TOKEN
         c = 0.5 + 0.5 * min(grams / 20, 1)  # a short question counts for less
         if answer and passage:
             for_answer = (0.2 + 0.35 * (1 - c)) * (0.5 + 0.5 * min(answer / 4, 1))
@@ -354,12 +360,13 @@ class Detector:
             score = 0.85 * c * oq + (1 - 0.85 * c) * op
         else:
             score = oq
+        length = len(question.words) + answer + passage
         if self.reaches(score, 1 - 1e-6):
             score = 1.0
         else:  # a short item needs more: its score is scaled instead
-            length = len(question.words) + answer + passage
             score = max(score, 0.0) * FLAGGED / needed(length * BPE_PER_TOKEN, FLAGGED)
-        if not self.reaches(oq, needed(len(question.words) * BPE_PER_TOKEN, 5 / 7) - 1e-6):
+        enough = self.reaches(oq, needed(len(question.words) * BPE_PER_TOKEN, 5 / 7) - 1e-6)
+        if length * BPE_PER_TOKEN < 20 or not enough:
             score = min(score, FLAGGED - 1e-3)
         return score
 
@@ -373,7 +380,7 @@ class Detector:
         whole = self.reaches(coverage, WHOLE_COVERAGE)
         if not self.reaches(coverage, MIN_NEAR_COVERAGE):
             return "partial"
-        if row["numbers_changed"] > 0:
+        if row["numbers_changed"] > MAX_CHANGED_NUMBERS * row["numbers"]:
             return "template"
         if not whole and not self.reaches(row["question_overlap"], COPIED_OVERLAP):
             told -= row["cut_off"]
@@ -515,6 +522,20 @@ def trim(path: list[int]) -> None:
             path[i] = -1
 
 
+def mend(question: Run, run: Run, path: list[int]) -> None:
+    """Go on at both ends while the words agree: a stray word elsewhere had taken theirs."""
+    matched = [i for i, d in enumerate(path) if d >= 0]
+    if not matched:
+        return
+    i, k = matched[0], matched[-1]
+    while i > 0 and path[i] > 0 and question[i - 1] == run[path[i] - 1]:
+        path[i - 1] = path[i] - 1
+        i -= 1
+    while k + 1 < len(path) and path[k] + 1 < len(run) and question[k + 1] == run[path[k] + 1]:
+        path[k + 1] = path[k] + 1
+        k += 1
+
+
 def measure(question: Question, tokens: list[Token], path: list[int]) -> dict:
     """What an alignment shows. What is there speaks for a copy; what is missing or foreign, against."""
     matched = [i for i, d in enumerate(path) if d >= 0]
@@ -551,12 +572,12 @@ def share(idf: dict, grams: dict, found: set) -> float:
     return sum(idf[g] for g in grams if g in found) / total if total else 0.0
 
 
-def question_overlap(idf: dict, question: Question, grams: list, begin: int, end: int) -> float:
+def question_overlap(idf: dict, question: Question, run: Run, begin: int, end: int) -> float:
     """Both ways from the first n-gram of a match that is the question's, while it goes on.
 
     It ends where 11 n-grams in a row are not, and after twice the question and 64.
     """
-    own, reach = question.grams, 2 * len(question.words) + 64
+    own, grams, reach = question.published, ngrams(run, QUESTION_N), 2 * len(question.words) + 64
     anchor = next((i for i in range(begin, end + 1) if grams[i : i + 1] and grams[i] in own), end + 1)
     if anchor >= len(grams):
         return 0.0

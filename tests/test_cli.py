@@ -443,7 +443,7 @@ def test_explain_a_text_file(unseen: Run, world: World, tmp_path: Path) -> None:
     [
         ("scan {pool}/none -i {index} -o {out}", "none does not exist"),
         ("scan {pool} -i {pool} -o {out}", "is not an index"),
-        ("scan {pool} -i {index} -o {pool}", "not empty"),
+        ("scan {pool} -i {index} -o {pool}", "inside the pool"),
         ("scan {pool} -i {index} -o {out} --stride 0", "--stride 0"),
         ("scan {pool} -i {index} -o {out} --limit 0", "--limit 0"),
         ("scan {pool} -i {index} -o {out} --preset strict", "no preset 'strict'"),

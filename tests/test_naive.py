@@ -5,6 +5,7 @@ HYPOTHESIS_PROFILE=ci or nightly runs many more examples than the default.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import string
@@ -420,7 +421,7 @@ def test_a_compiled_index_holds_the_same_numbers(maker: Maker) -> None:
         signed = [w if fresh else -w for w, fresh in zip(mine.weight, mine.fresh, strict=True)]
         assert questions.weight[low:high].tolist() == pytest.approx(signed, abs=1e-6)
         assert questions.total[q] == pytest.approx(sum(mine.weight), rel=1e-6)
-        assert gram_weights(mine.words, naive.N, detector.gram_idf) == pytest.approx(
+        assert gram_weights(mine.words, naive.QUESTION_N, detector.gram_idf) == pytest.approx(
             questions.gram_weight[low:high].tolist(), abs=1e-6
         )
         assert questions.seeds[q] == len(mine.seeds)
@@ -550,12 +551,47 @@ def test_find_hits_are_the_ngrams_of_the_index(maker: Maker, step: int, base: in
     assert list(found) == expected
 
 
-@given(st.lists(st.none() | st.integers(1, 25), max_size=20))
+PATH = st.lists(st.none() | st.integers(1, 4) | st.integers(1, 25), min_size=1, max_size=20)
+
+
+@MANY
+@given(PATH, st.integers(0, 2**32 - 1))
+def test_the_measures_of_an_alignment(steps: list[int | None], seed: int) -> None:
+    """Weight found, missing inside and at the ends; foreign tokens; numbers missing and changed."""
+    rng = random.Random(seed)
+    path = path_of(steps)
+    question = rng.choices(("a", "b", "1", "2", "c", "d", "e"), k=len(path))
+    text = rng.choices(("x", "y", "3"), k=max(path) + 2)
+    for i, place in enumerate(path):
+        if place >= 0:
+            text[place] = question[i]
+    asked = naive.Question(naive.tokenize(" ".join(question)), "")
+    asked.weight = [{"a": 0.0, "b": 0.5, "1": 2.0}.get(w, 3.25) for w in question]
+    signed = [w if fresh else -w for w, fresh in zip(asked.weight, asked.fresh, strict=True)]
+    expected = naive.measure(asked, naive.tokenize(" ".join(text)), path)
+    hashed = tokens.tokenize([" ".join(question), " ".join(text)])
+    cut = int(hashed.ptr[1])
+    covered, found, holes, ends, foreign, first, last, missing, changed = kernels.measure_path(
+        tokens.frozen(hashed.token[:cut].copy()), tokens.frozen(np.array(signed, np.float32)),
+        hashed.token[cut:].copy(), np.array(path, np.int32),
+    )  # fmt: skip
+    assert covered == pytest.approx(expected["covered"])
+    if max(path) >= 0:
+        assert found - holes - naive.STRANGER * foreign == pytest.approx(expected["information"])
+        assert ends == pytest.approx(expected["cut_off"])
+        places = [expected[name] for name in ("first", "last", "missing", "changed")]
+        assert [first, last, missing, changed] == places
+
+
+def path_of(steps: list[int | None]) -> list[int]:
+    """Steps as places, None as -1."""
+    places = itertools.accumulate(steps, lambda place, step: place + (step or 0), initial=0)
+    return [place if step else -1 for place, step in zip(list(places)[1:], steps, strict=True)]
+
+
+@given(PATH)
 def test_trimming_drops_what_stands_apart(steps: list[int | None]) -> None:
-    path, place = [], 0
-    for step in steps:
-        place += step or 0
-        path.append(place if step else -1)
+    path = path_of(steps)
     trimmed = np.array([*path, -1], np.int32)
     kernels.trim_path(trimmed, len(path))
     naive.trim(path)

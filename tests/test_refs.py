@@ -149,7 +149,7 @@ GOOD = {"suite": "s", "split": "test", "item": "1", "question": "Q"}
         ("{not json", "not JSON"),
         ("[1, 2]", "not a JSON object"),
         ('"text"', "not a JSON object"),
-        ({"question": None}, "no question"),
+        ({"split": None}, "no split"),
         ({"item": None}, "no item"),
         ({"suite": None}, "no suite"),
         ({"question": 5}, "must be text"),
@@ -206,6 +206,11 @@ def test_a_mistyped_path_is_refused(tmp_path: Path) -> None:
 
 
 def test_parquet_rows_are_numbered_too(tmp_path: Path) -> None:
-    rows = [samples.ITEMS[0], {**samples.ITEMS[1], "question": None}]
+    rows = [samples.ITEMS[0], {**samples.ITEMS[1], "suite": None}]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    assert "a.parquet, row 1: it has no question" in refused(tmp_path / "a.parquet").message
+    assert "a.parquet, row 1: it has no suite" in refused(tmp_path / "a.parquet").message
+
+
+def test_a_null_question_is_an_empty_one(tmp_path: Path) -> None:
+    path = samples.write_jsonl(tmp_path / "a.jsonl", [{**GOOD, "question": None}])
+    assert read(path)[0]["question"] is None
