@@ -31,7 +31,7 @@ from rich.table import Table
 from unseen import kernels, pipeline, tokens, verdict
 from unseen.files import line_blocks, list_shards, open_bytes
 from unseen.pool import Batch, TextField, read_batches
-from unseen.scan import Index, Scanner, scan_batch
+from unseen.scan import Index, Scanner, find_matches, to_table
 from unseen.write import split_shard
 
 
@@ -55,12 +55,12 @@ def read_lines(shards: list[Any]) -> int:
 
 
 def parse_bare(shards: list[Any], field: str) -> None:
-    """The least that any scan has to do: every line through simdjson, its text as bytes."""
+    """The least that any scan has to do: read every line, parse it with simdjson, get its text."""
     parser = simdjson.Parser()
     for shard in shards:
-        with open(shard.path, "rb") as file:
+        with open(shard.path, "rb", buffering=1 << 20) as file:
             for line in file:
-                parser.parse(line)[field].encode()
+                parser.parse(line)[field]
 
 
 def batches_of(shards: list[Any], field: str) -> list[Batch]:
@@ -105,7 +105,8 @@ def measure(pool: list[str], index_path: str, field: str, repeat: int) -> dict[s
     before = sum(stages[name] for name in ("tokens", "n-grams", "hits", "seeds"))
     stages["chains"] = max(whole - before, 0.0)
     tables = best(
-        lambda: [scan_batch(scanner, b.data, b.offsets, policy=policy) for b in batches], repeat
+        lambda: to_table(index, [find_matches(scanner, b.data, b.offsets) for b in batches], policy),
+        repeat,
     )
     stages["table"] = max(tables - whole, 0.0)
     with tempfile.TemporaryDirectory() as folder:

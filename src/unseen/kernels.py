@@ -37,7 +37,7 @@ MAX_CELLS = 1 << 20  # cells of one alignment; a larger one is banded
 CELL_BUDGET = 1 << 26  # cells aligned per segment before chains are judged by their seeds alone
 MIN_COVERAGE = 0.5  # matches are recorded from here on, far below any verdict
 STRANGER = np.float32(0.5)  # nats that a foreign token inside a match speaks against it
-MIN_INFORMATION = 6.0  # nats; with less, and a question overlap under MIN_OVERLAP, it is no evidence
+MIN_INFORMATION = 12.0  # nats; with less, and a question overlap under MIN_OVERLAP, it is no evidence
 MIN_OVERLAP = 0.6
 
 # Columns of a match as `scan_texts` writes it: integers, then floats.

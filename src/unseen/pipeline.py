@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unseen import engines, manifest, records, verdict
+from unseen import engines, kernels, manifest, records, verdict
 from unseen.errors import BadIndex, BadInput, BadRun, BadSetting
 from unseen.files import (
     BadRow,
@@ -32,11 +32,12 @@ from unseen.files import (
     list_shards,
 )
 from unseen.pool import OnBadRow, ShardReader, TextField, read_batches
-from unseen.scan import Index, Scanner, scan_batch
+from unseen.scan import Found, Index, Scanner, find_matches, to_table
 from unseen.write import split_shard, write_bad
 
 CUT_CONTEXT = 200  # characters cut on either side of a match by `remove="span"`, as GPT-3 did
-WORKER_BYTES = 64 << 20
+WORKER_BYTES = 64 << 20  # input for which another process pays
+MATCHES_AT_ONCE = 16384  # matches turned into rows together
 CUT_REST = 200  # a document of which less is left is removed whole
 
 Rows = npt.NDArray[np.int64]
@@ -215,25 +216,28 @@ def scan_shard(task: Task) -> None:
     bad: list[BadRow] = []
     null_rows = text_bytes = seen_bytes = 0
     path = run / "matches" / f"{shard.name}.parquet"
+    waiting: list[Found] = []
     with matches_file(path) as write:
         for batch in reader:
-            found = scan_batch(
-                scanner, batch.data, batch.offsets, policy=policy, rows=batch.rows, ids=batch.ids
-            )
-            write(found)
+            found = find_matches(scanner, batch.data, batch.offsets, rows=batch.rows, ids=batch.ids)
+            waiting.append(found)
+            if sum(len(part.ints) for part in waiting) >= MATCHES_AT_ONCE:
+                write(to_table(scanner.index, waiting, policy))
+                waiting.clear()
             bad += batch.bad
             null_rows += batch.null_rows
             text_bytes += int(batch.offsets[-1])
             engines.tick(
-                batch.read_bytes - seen_bytes, batch.n_rows, len(found), int(batch.offsets[-1])
+                batch.read_bytes - seen_bytes, batch.n_rows, len(found.ints), int(batch.offsets[-1])
             )
             seen_bytes = batch.read_bytes
+        write(to_table(scanner.index, waiting, policy))
     engines.tick(shard.size_bytes - seen_bytes, 0, 0, 0)
     counts = {
         "null_rows": null_rows,
         "text_bytes": text_bytes,
-        "crowded_segments": int(scanner.counters[5]),
-        "hurried_chains": int(scanner.counters[6]),
+        "crowded_segments": int(scanner.counters[kernels.COUNT_CROWDED]),
+        "hurried_chains": int(scanner.counters[kernels.COUNT_HURRIED]),
     }
     finish_shard(task, reader.facts, bad, counts)
 

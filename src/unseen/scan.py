@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +92,16 @@ class Scanner:
         )
 
 
+class Found(NamedTuple):
+    """Matches of one batch, with what had to be read from its texts."""
+
+    ints: Ints  # int64[matches, INTS]
+    floats: Floats  # float32[matches, FLOATS]
+    row: Ints  # row number of the document
+    doc_id: list[str | None]
+    places: dict[str, Any]  # start, end, answer_start, answer_end, quote
+
+
 def scan_batch(
     scanner: Scanner,
     data: npt.NDArray[np.uint8],
@@ -107,17 +117,45 @@ def scan_batch(
     (bytes); rows and ids: row number and document id of each text. Returns a table with
     `records.match_schema`, by row, start, then item.
     """
+    found = find_matches(scanner, data, offsets, rows=rows, ids=ids)
+    return to_table(scanner.index, [found], policy)
+
+
+def find_matches(
+    scanner: Scanner,
+    data: npt.NDArray[np.uint8],
+    offsets: Ints,
+    *,
+    rows: Ints | None = None,
+    ids: Sequence[str | None] | None = None,
+) -> Found:
+    """The first half of `scan_batch`: all that needs the texts."""
     ints, floats = scanner.find(data, offsets)
-    if len(ints) == 0:
+    text = ints[:, kernels.TEXT]
+    return Found(
+        ints,
+        floats,
+        text if rows is None else np.asarray(rows)[text],
+        [None if ids is None else ids[t] for t in text.tolist()],
+        places(data, offsets, ints),
+    )
+
+
+def to_table(index: CompiledIndex, parts: Sequence[Found], policy: verdict.Policy) -> pa.Table:
+    """The second half: measures, evidence, verdict and the item's texts, for many batches at once."""
+    parts = [part for part in parts if len(part.ints)]
+    if not parts:
         return records.match_schema().empty_table()
-    columns = measures(scanner.index, ints, floats)
+    ints = np.concatenate([part.ints for part in parts])
+    columns = measures(index, ints, np.concatenate([part.floats for part in parts]))
     columns["evidence"] = verdict.evidence_of(columns)
     columns["verdict"] = verdict.verdict_of(columns, policy)
-    columns |= places(data, offsets, ints)
-    text = ints[:, kernels.TEXT]
-    columns["row"] = text if rows is None else np.asarray(rows)[text]
-    columns["doc_id"] = [None if ids is None else ids[t] for t in text.tolist()]
-    columns |= item_texts(scanner.index, ints)
+    columns["row"] = np.concatenate([part.row for part in parts])
+    columns["doc_id"] = list(itertools.chain.from_iterable(part.doc_id for part in parts))
+    for name in ("start", "end", "answer_start", "answer_end"):
+        columns[name] = np.concatenate([part.places[name] for part in parts])
+    columns["quote"] = list(itertools.chain.from_iterable(part.places["quote"] for part in parts))
+    columns |= item_texts(index, ints)
     schema = records.match_schema()
     return pa.Table.from_arrays(
         [pa.array(columns[name], schema.field(name).type) for name in schema.names], schema=schema
