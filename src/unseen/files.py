@@ -39,6 +39,9 @@ Compression = Literal["gz", "zst", "bz2", "xz"]
 BLOCK_BYTES = 512 << 10
 """Bytes read and cut into lines at a time: the block, its lines and their texts fit the L2 cache."""
 
+SLACK = 64
+"""Readable bytes after a block: kernels load 64 bytes at a time."""
+
 MAX_ROW_BYTES = 1 << 30
 """A longer row is refused: it is most likely a damaged or hostile file, and it would have to fit in
 memory several times."""
@@ -475,29 +478,29 @@ def open_bytes(shard: Shard) -> ShardBytes:
 def line_blocks(reader: ShardBytes, block_bytes: int = BLOCK_BYTES) -> Iterator[memoryview]:
     """The reader's bytes as blocks of whole lines: each ends with a line feed, only the very last one
     may not. A block holds at most `block_bytes`, or one line if that is longer; it is valid until the
-    next one is asked for.
+    next one is asked for. Its bytearray goes on for at least SLACK bytes after it.
 
     Raises:
         BadInput: a line is longer than MAX_ROW_BYTES.
     """
-    buffer = bytearray(block_bytes)
+    buffer = bytearray(block_bytes + SLACK)
     held = 0  # bytes of an unfinished line, at the start of the buffer
     offset = 0  # of the buffer's start in the data, in bytes
     while True:
-        view = memoryview(buffer)
+        view = memoryview(buffer)[:-SLACK]
         end = held + reader.readinto(view[held:])
-        if end < len(buffer):
+        if end < len(view):
             if end:
                 yield view[:end]
             return
-        cut = buffer.rfind(b"\n", held) + 1
+        cut = buffer.rfind(b"\n", held, end) + 1
         if cut:
             yield view[:cut]
         elif end >= MAX_ROW_BYTES:
             raise _row_too_long(reader.path, offset)
         rest = bytes(view[cut:])
         held, offset = len(rest), offset + cut
-        size = max(block_bytes, 2 * held)
+        size = max(block_bytes, 2 * held) + SLACK
         if size != len(buffer):
             buffer = bytearray(size)
         buffer[:held] = rest

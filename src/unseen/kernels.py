@@ -250,6 +250,87 @@ def token_mask64(typingctx, array, index):
 
 
 @intrinsic
+def hash_runs8(typingctx, data, begin, stop, first, token, start, end, place):
+    """Tokens of runs first..first+7, as if all were ASCII and of 16 bytes at most; a bit for each that
+    is not.
+
+    data uint8[] (64 more bytes readable), begin and stop int64[] (bytes of each run); out, from index
+    `place` on: token uint32[8], start and end int64[8]. The vector form of
+
+        state = _mix(WORD_SEED, word 0 of the run, lower-cased, zero-padded)
+        state = _mix(state, word 1) where the run has more than 8 bytes
+        token = _finish(state, whether a byte is a digit)
+    """
+
+    def codegen(context, builder, signature, args):
+        i64, i32, i8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+        lanes = ir.VectorType(i64, 8)
+        arrays = {
+            k: context.make_array(signature.args[k])(context, builder, args[k]).data
+            for k in (0, 1, 2, 4, 5, 6)
+        }
+
+        def splat(value):
+            return ir.Constant(lanes, [int(value)] * 8)
+
+        def at(k, index, vector):
+            pointer = builder.gep(arrays[k], [args[index]])
+            return builder.bitcast(pointer, vector.as_pointer())
+
+        def minimum(a, b):
+            return builder.select(builder.icmp_unsigned("<", a, b), a, b)
+
+        def low_bytes(count):
+            half = builder.shl(count, splat(2))
+            return builder.not_(builder.shl(builder.shl(splat(ALL), half), half))
+
+        def words(offset):
+            out = ir.Constant(lanes, ir.Undefined)
+            for lane in range(8):
+                index = builder.extract_element(begins, ir.Constant(i32, lane))
+                index = builder.add(index, ir.Constant(i64, offset))
+                pointer = builder.bitcast(builder.gep(arrays[0], [index]), i64.as_pointer())
+                word = builder.load(pointer, align=1)
+                out = builder.insert_element(out, word, ir.Constant(i32, lane))
+            return out
+
+        def mix(state, word):
+            state = builder.mul(builder.xor(state, word), splat(WORD_MIX))
+            return builder.xor(state, builder.lshr(state, splat(32)))
+
+        begins = builder.load(at(1, 3, lanes), align=8)
+        ends = builder.load(at(2, 3, lanes), align=8)
+        size = builder.sub(ends, begins)
+        short = minimum(size, splat(8))
+        keep = low_bytes(short)
+        more = low_bytes(builder.sub(minimum(size, splat(16)), short))
+        word = builder.and_(words(0), keep)
+        second = builder.and_(words(8), more)
+        one = mix(splat(WORD_SEED), builder.or_(word, builder.and_(splat(CASE_BITS), keep)))
+        two = mix(one, builder.or_(second, builder.and_(splat(CASE_BITS), more)))
+        state = builder.select(builder.icmp_unsigned(">", size, splat(8)), two, one)
+        no_letter = builder.or_(
+            builder.and_(builder.not_(word), keep), builder.and_(builder.not_(second), more)
+        )
+        digits = builder.icmp_unsigned("!=", builder.and_(no_letter, splat(LETTER_BITS)), splat(0))
+        hashed = builder.lshr(builder.mul(state, splat(WORD_LAST)), splat(32))
+        hashed = builder.or_(builder.and_(hashed, splat(0xFFFFFFFE)), builder.zext(digits, lanes))
+        builder.store(
+            builder.trunc(hashed, ir.VectorType(i32, 8)), at(4, 7, ir.VectorType(i32, 8)), align=4
+        )
+        builder.store(begins, at(5, 7, lanes), align=8)
+        builder.store(ends, at(6, 7, lanes), align=8)
+        foreign = builder.and_(builder.or_(word, second), splat(HIGH_BITS))
+        odd = builder.or_(
+            builder.icmp_unsigned("!=", foreign, splat(0)), builder.icmp_unsigned(">", size, splat(16))
+        )
+        return builder.zext(builder.bitcast(odd, i8), i64)
+
+    signature = types.uint64(data, begin, stop, types.int64, token, start, end, types.int64)
+    return signature, codegen
+
+
+@intrinsic
 def trailing_zeros(typingctx, word):
     """Zero bits below the lowest set bit of a uint64; 64 for zero."""
 
@@ -293,34 +374,54 @@ def _foreign_run(data, first, last, more, table, token, start, end, count, limit
     i = first
     while i < last and count + 32 <= limit:
         lead = np.int64(data[i])
-        if more and lead >= 0x80 and last - i < 4:
+        if lead < 0x80:  # a letter or digit: what else is ASCII ends a run
+            if begin < 0:
+                begin = i
+                begin_count = count
+            word |= np.uint64(lead | 0x20) << (filled * U8)
+            filled += U1
+            if filled == U8:
+                state = _mix(state, word)
+                word = U0
+                filled = U0
+            if lead < 0x3A:
+                has_digit = U1
+            i += 1
+            stop = i
+            continue
+        if more and last - i < 4:
             break  # perhaps only part of a code point
         before = count
-        point = lead
         size = 1
-        if lead >= 0x80:
-            if 0xC2 <= lead < 0xE0 and i + 1 < last:
-                point = (lead & 0x1F) << 6 | (np.int64(data[i + 1]) & 0x3F)
-                size = 2
-            elif 0xE0 <= lead < 0xF0 and i + 2 < last:
-                point = (
-                    (lead & 0x0F) << 12
-                    | (np.int64(data[i + 1]) & 0x3F) << 6
-                    | (np.int64(data[i + 2]) & 0x3F)
-                )
-                size = 3
-            elif 0xF0 <= lead < 0xF5 and i + 3 < last:
-                point = (
-                    (lead & 0x07) << 18
-                    | (np.int64(data[i + 1]) & 0x3F) << 12
-                    | (np.int64(data[i + 2]) & 0x3F) << 6
-                    | (np.int64(data[i + 3]) & 0x3F)
-                )
-                size = 4
-            else:
-                point = 0  # not UTF-8: callers refuse such text, so a separator will do
+        if 0xC2 <= lead < 0xE0 and i + 1 < last:
+            point = (lead & 0x1F) << 6 | (np.int64(data[i + 1]) & 0x3F)
+            size = 2
+        elif 0xE0 <= lead < 0xF0 and i + 2 < last:
+            point = (
+                (lead & 0x0F) << 12
+                | (np.int64(data[i + 1]) & 0x3F) << 6
+                | (np.int64(data[i + 2]) & 0x3F)
+            )
+            size = 3
+        elif 0xF0 <= lead < 0xF5 and i + 3 < last:
+            point = (
+                (lead & 0x07) << 18
+                | (np.int64(data[i + 1]) & 0x3F) << 12
+                | (np.int64(data[i + 2]) & 0x3F) << 6
+                | (np.int64(data[i + 3]) & 0x3F)
+            )
+            size = 4
+        else:
+            point = 0  # not UTF-8: callers refuse such text, so a separator will do
         point = min(point, 0x10FFFF)
         entry = table.entries[np.int64(table.pages[point >> 8]) * 256 + (point & 255)]
+        if entry >> U40 == SINGLE and begin < 0:
+            token[count] = _finish(_mix(WORD_SEED, entry & LOW32), U0)
+            start[count] = i
+            end[count] = i + size
+            count += 1
+            i += size
+            continue
         parts = 1
         base = 0
         if entry >> U40 == EXPAND:
@@ -388,11 +489,11 @@ def find_runs(data, first, last, begin, stop):
     """Runs of token bytes (see `token_mask64`) in data[first:last].
 
     data uint8[] with 64 more readable bytes; out: begin and stop int64[], the first byte of each run
-    and the byte after it. Stops before a block when fewer than 66 places are left. A run that reaches
+    and the byte after it. Stops before a block when fewer than 80 places are left. A run that reaches
     the last byte looked at is closed there. Returns (number of runs, byte to go on from). Cost: linear,
     two branches a block.
     """
-    limit = np.uint64(begin.shape[0] - 66)
+    limit = np.uint64(begin.shape[0] - 80)
     begun = U0
     stopped = U0
     carry = U0  # last bit of the previous block
@@ -422,61 +523,76 @@ def find_runs(data, first, last, begin, stop):
 
 
 @kernel
+def _long_run(data, first, last):
+    """Token of an ASCII run of any length; 0 when it is not ASCII. data uint8[] (64 more readable)."""
+    size = np.uint64(last - first)
+    state = WORD_SEED
+    seen = U0
+    digits = U0
+    i = first
+    while size > U0:
+        keep = ALL if size >= U8 else ALL >> (U64 - size * U8)
+        word = load64(data, i) & keep
+        seen |= word
+        digits |= ~word & LETTER_BITS & keep
+        state = _mix(state, word | (CASE_BITS & keep))
+        size -= min(size, U8)
+        i += 8
+    if seen & HIGH_BITS != U0:
+        return np.uint32(0)
+    return _finish(state, U1 if digits != U0 else U0)
+
+
+@kernel
 def tokenize(data, first, last, table, segment):
     """Tokens of data[first:last] (bytes of UTF-8, 64 more readable), from index 0 of the outputs on.
 
     data uint8[], table Codepoints; out: segment Segment (token, start, end). Stops early when the
     outputs fill up. Returns (number of tokens, byte to go on from; `last` when done). A token's hash
-    runs over the UTF-8 bytes of its folded form, eight at a time, zero-padded, so that the ASCII path
+    runs over the UTF-8 bytes of its folded form, eight at a time, zero-padded, so that the ASCII paths
     here and the table path of `_foreign_run` agree. Works in pieces, so that the cost is linear also
     for a text that is one long run.
     """
     begin, stop, token, start, end, _ = segment
-    limit = np.uint64(token.shape[0])
-    count = U0
+    limit = token.shape[0]
+    count = 0
     position = first
     piece = PIECE
     while position < last:
         runs, reached = find_runs(data, position, min(last, position + piece), begin, stop)
-        for r in range(np.uint64(runs)):
-            run = begin[r]
-            run_end = stop[r]
-            size = np.uint64(run_end - run)
-            keep = ALL if size >= U8 else ALL >> (U64 - size * U8)
-            word = load64(data, run) & keep
-            seen = word
-            digits = ~word & LETTER_BITS & keep
-            state = _mix(WORD_SEED, word | (CASE_BITS & keep))
-            i = run
-            while size > U8:
-                size -= U8
-                i += 8
-                keep = ALL if size >= U8 else ALL >> (U64 - size * U8)
-                word = load64(data, i) & keep
-                seen |= word
-                digits |= ~word & LETTER_BITS & keep
-                state = _mix(state, word | (CASE_BITS & keep))
-            more = run_end == reached and reached < last  # the run may go on in the next piece
-            if seen & HIGH_BITS == U0 and not more:
-                token[count] = _finish(state, U1 if digits != U0 else U0)
-                start[count] = run
-                end[count] = run_end
-                count += U1
+        for r in range(runs, runs + 8):  # the vector may read eight runs from the last one on
+            begin[r] = position
+            stop[r] = position
+        cut = runs > 0 and stop[runs - 1] == reached and reached < last  # it may go on
+        r = 0
+        while r < runs:
+            if count + 96 > limit:
+                return count, begin[r]
+            odd = hash_runs8(data, begin, stop, r, token, start, end, count)
+            plain = min(np.int64(trailing_zeros(odd)), 8, runs - r - (1 if cut else 0))
+            count += plain
+            r += plain
+            if plain == 8 or r == runs:
+                continue
+            more = cut and r == runs - 1
+            hashed = np.uint32(0) if more else _long_run(data, begin[r], stop[r])
+            if hashed != 0:
+                token[count] = hashed
+                start[count] = begin[r]
+                end[count] = stop[r]
+                count += 1
             else:
-                n, read = _foreign_run(
-                    data, run, run_end, more, table, token, start, end,
-                    np.int64(count), np.int64(limit),
-                )  # fmt: skip
-                count = np.uint64(n)
-                if read < run_end and count + U64 > limit:
-                    return n, read
-                if read < run_end:
+                count, read = _foreign_run(
+                    data, begin[r], stop[r], more, table, token, start, end, count, limit
+                )
+                if more:
                     reached = read
-            if count + U64 > limit and run_end < last:
-                return np.int64(count), min(run_end, reached)
+                elif read < stop[r]:
+                    return count, read
+            r += 1
         piece = piece * 4 if reached == position else PIECE
         position = reached
-    return np.int64(count), last
+    return count, last
 
 
 # --- n-grams -----------------------------------------------------------------------------------------
@@ -1410,3 +1526,422 @@ def scan_texts(data, offsets, text, table, index, step, scratch, counters, out_i
             base += count - OVERLAP
         text += 1
     return rows, text
+
+
+# --- JSON lines --------------------------------------------------------------------------------------
+
+QUOTE, BACKSLASH, COMMA, COLON = ord('"'), ord("\\"), ord(","), ord(":")
+OPEN_OBJECT, CLOSE_OBJECT, OPEN_LIST, CLOSE_LIST = ord("{"), ord("}"), ord("["), ord("]")
+LETTER_U, LETTER_N = ord("u"), ord("n")
+LOW40 = np.uint64(0xFFFFFFFFFF)
+TRUE, FALSE, NULL = (np.uint64(int.from_bytes(word, "little")) for word in (b"true", b"false", b"null"))
+UNESCAPED = np.zeros(256, np.uint8)  # byte that an escape stands for, by its letter; 0 = no such escape
+UNESCAPED[list(b'"\\/bfnrt')] = list(b'"\\/\b\f\n\r\t')
+HEX_VALUE = np.full(256, -1, np.int64)  # of a digit; -1 = no digit
+HEX_VALUE[list(b"0123456789abcdef")] = HEX_VALUE[list(b"0123456789ABCDEF")] = range(16)
+
+
+@intrinsic
+def quote_mask64(typingctx, array, index):
+    """One bit per byte of the 64 at `index` of a uint8 array: a quote, a backslash, or below 0x20."""
+
+    def codegen(context, builder, signature, args):
+        lanes = ir.VectorType(ir.IntType(8), 64)
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        pointer = builder.bitcast(builder.gep(data, [args[1]]), lanes.as_pointer())
+        block = builder.load(pointer, align=1)
+
+        def splat(value):
+            return ir.Constant(lanes, [value] * 64)
+
+        quote = builder.icmp_unsigned("==", block, splat(QUOTE))
+        backslash = builder.icmp_unsigned("==", block, splat(BACKSLASH))
+        control = builder.icmp_unsigned("<", block, splat(0x20))
+        return builder.bitcast(builder.or_(builder.or_(quote, backslash), control), ir.IntType(64))
+
+    return types.uint64(array, types.int64), codegen
+
+
+@intrinsic
+def least_mask64(typingctx, array, index, least):
+    """One bit per byte of the 64 at `index` of a uint8 array: at least `least`."""
+
+    def codegen(context, builder, signature, args):
+        lanes = ir.VectorType(ir.IntType(8), 64)
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        pointer = builder.bitcast(builder.gep(data, [args[1]]), lanes.as_pointer())
+        block = builder.load(pointer, align=1)
+        value = builder.trunc(args[2], ir.IntType(8))
+        one = builder.insert_element(ir.Constant(lanes, ir.Undefined), value, ir.IntType(32)(0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        every = builder.shuffle_vector(one, one, zeros)
+        return builder.bitcast(builder.icmp_unsigned(">=", block, every), ir.IntType(64))
+
+    return types.uint64(array, types.int64, types.int64), codegen
+
+
+@intrinsic
+def copy64(typingctx, source, index, target, place):
+    """Copies 64 bytes from `index` of a uint8 array to `place` of another."""
+
+    def codegen(context, builder, signature, args):
+        lanes = ir.VectorType(ir.IntType(8), 64)
+
+        def pointer(which):
+            data = context.make_array(signature.args[which])(context, builder, args[which]).data
+            return builder.bitcast(builder.gep(data, [args[which + 1]]), lanes.as_pointer())
+
+        builder.store(builder.load(pointer(0), align=1), pointer(2), align=1)
+        return context.get_dummy_value()
+
+    return types.void(source, types.int64, target, types.int64), codegen
+
+
+@kernel
+def _line_end(data, i, end):
+    """Position of the first line feed of data[i:end], or `end`; 64 more bytes are readable."""
+    while i < end:
+        feeds = least_mask64(data, i, 10) & ~least_mask64(data, i, 11)
+        if feeds != U0:
+            return min(i + np.int64(trailing_zeros(feeds)), end)
+        i += 64
+    return end
+
+
+@kernel
+def _is_utf8(data, i, stop):
+    """Whether data[i:stop] is UTF-8; 64 more bytes are readable. A character that is cut off at the end
+    is not seen, and one of the first three bytes of `data` that is not ASCII is refused.
+
+    A byte must be a continuation exactly where one of the three before it asks for it. The second of a
+    character is checked beside it: E0, ED, F0 and F4 allow only some (no overlong forms, no
+    surrogates, nothing above 10FFFF).
+    """
+    while i < min(stop, 3):
+        if data[i] >= 0x80:
+            return False
+        i += 1
+    while i < stop:
+        high = least_mask64(data, i, 0x80)
+        if high | least_mask64(data, i - 3, 0x80):
+            lead = least_mask64(data, i, 0xC0)
+            asked = (
+                least_mask64(data, i - 1, 0xC0)
+                | least_mask64(data, i - 2, 0xE0)
+                | least_mask64(data, i - 3, 0xF0)
+            )
+            wrong = (high & ~lead) ^ asked
+            wrong |= (lead & ~least_mask64(data, i, 0xC2)) | least_mask64(data, i, 0xF5)
+            above_8f = least_mask64(data, i, 0x90)
+            above_9f = least_mask64(data, i, 0xA0)
+            wrong |= _after(data, i, 0xE0) & ~above_9f
+            wrong |= _after(data, i, 0xED) & above_9f
+            wrong |= _after(data, i, 0xF0) & ~above_8f
+            wrong |= _after(data, i, 0xF4) & above_8f
+            if wrong != U0 and np.int64(trailing_zeros(wrong)) < stop - i:
+                return False
+        i += 64
+    return True
+
+
+@stage
+def _after(data, i, value):
+    """One bit per byte of the 64 at i: the byte before it is `value`."""
+    return least_mask64(data, i - 1, value) & ~least_mask64(data, i - 1, value + 1)
+
+
+@kernel
+def _json_space(data, i, stop):
+    """First position of data[i:stop] that holds no white space; i itself beyond `stop`."""
+    while i < stop and (data[i] == 0x20 or data[i] == 0x09 or data[i] == 0x0D):
+        i += 1
+    return i
+
+
+@kernel
+def _json_digits(data, i, stop):
+    """First position of data[i:stop] that holds no digit; i itself beyond `stop`."""
+    while i < stop and 0x30 <= data[i] <= 0x39:
+        i += 1
+    return i
+
+
+@kernel
+def _hex4(data, i):
+    """Value of the four hexadecimal digits at data[i]; negative if there are none."""
+    a, b = HEX_VALUE[data[i]], HEX_VALUE[data[i + 1]]
+    c, d = HEX_VALUE[data[i + 2]], HEX_VALUE[data[i + 3]]
+    return a << 12 | b << 8 | c << 4 | d
+
+
+@kernel
+def _json_escape(data, i, out, j):
+    """Write what the escape at data[i] (12 bytes readable) stands for as UTF-8 to out[j].
+
+    Returns (position after it, next byte of out); (-1, j) for an escape that is none, and for half of
+    a surrogate pair.
+    """
+    if data[i + 1] != LETTER_U:
+        byte = UNESCAPED[data[i + 1]]
+        if byte == 0:
+            return -1, j
+        out[j] = byte
+        return i + 2, j + 1
+    point = _hex4(data, i + 2)
+    i += 6
+    if 0xD800 <= point < 0xDC00 and data[i] == BACKSLASH and data[i + 1] == LETTER_U:
+        low = _hex4(data, i + 2)
+        if 0xDC00 <= low < 0xE000:
+            point = 0x10000 + ((point - 0xD800) << 10 | (low - 0xDC00))
+            i += 6
+    if point < 0 or 0xD800 <= point < 0xE000:
+        return -1, j
+    if point < 0x80:
+        out[j] = point
+        return i, j + 1
+    if point < 0x800:
+        out[j] = 0xC0 | point >> 6
+    else:
+        if point < 0x10000:
+            out[j] = 0xE0 | point >> 12
+        else:
+            out[j] = 0xF0 | point >> 18
+            out[j + 1] = 0x80 | (point >> 12 & 0x3F)
+            j += 1
+        out[j + 1] = 0x80 | (point >> 6 & 0x3F)
+        j += 1
+    out[j + 1] = 0x80 | (point & 0x3F)
+    return i, j + 2
+
+
+@kernel
+def _json_string(data, i, stop, out, j):
+    """Write the string whose first byte, after the quote, is data[i] to out[j], without its escapes.
+
+    data uint8[] (64 bytes readable from `stop` on), out uint8[] (64 bytes more than the string has).
+    Returns (position of the closing quote, byte after the last one written); (-1, j) if it does not
+    end before `stop` or is no valid string. Cost: linear in the bytes.
+    """
+    while i < stop:
+        copy64(data, i, out, j)
+        special = quote_mask64(data, i)
+        if special == U0:
+            i += 64
+            j += 64
+            continue
+        plain = np.int64(trailing_zeros(special))
+        i += plain
+        j += plain
+        if i < stop and data[i] == QUOTE:
+            return i, j
+        if data[i] != BACKSLASH:
+            return -1, j
+        while i < stop and data[i] == BACKSLASH:
+            i, j = _json_escape(data, i, out, j)
+            if i < 0:
+                return -1, j
+    return -1, j
+
+
+@kernel
+def _json_key(data, i, stop, out, j):
+    """Write the key of the member that begins at data[i] to out[j]; arguments as in `_json_string`.
+
+    Returns (position of its value, byte after the last one written), (-1, j) if there is none.
+    """
+    if data[i] != QUOTE:
+        return -1, j
+    i, j = _json_string(data, i + 1, stop, out, j)
+    if i < 0:
+        return -1, j
+    i = _json_space(data, i + 1, stop)
+    if data[i] != COLON:
+        return -1, j
+    i = _json_space(data, i + 1, stop)
+    return (i, j) if i < stop else (-1, j)
+
+
+@kernel
+def _json_scalar(data, i, stop):
+    """Position after the number, true, false or null at data[i], -1 if there is none. Numbers that not
+    all readers take for the same are refused: of more than 18 digits, or with large exponents."""
+    word = load64(data, i)
+    if word & LOW32 == TRUE or word & LOW32 == NULL:
+        return i + 4
+    if word & LOW40 == FALSE:
+        return i + 5
+    if data[i] == ord("-"):
+        i += 1
+    first = i
+    i = _json_digits(data, i, stop)
+    if i == first or i - first > 18 or (i - first > 1 and data[first] == ord("0")):
+        return -1
+    if data[i] == ord("."):
+        first = i + 1
+        i = _json_digits(data, first, stop)
+        if i == first:
+            return -1
+    if data[i] == ord("e") or data[i] == ord("E"):
+        i += 1
+        if data[i] == ord("-") or data[i] == ord("+"):
+            i += 1
+        first = i
+        i = _json_digits(data, first, stop)
+        if i == first or i - first > 2:
+            return -1
+    return i
+
+
+@kernel
+def _json_value(data, i, stop, out, j):
+    """Position after the JSON value at data[i], -1 if there is none before `stop` or it is nested more
+    than 64 deep. out[j:] is scratch, as for `_json_string`. Cost: linear in the bytes."""
+    depth = 0
+    objects = U0  # bit 0: the innermost of the open containers is an object; bit 1: the next one; ...
+    while i < stop:
+        if data[i] == QUOTE:
+            i, _ = _json_string(data, i + 1, stop, out, j)
+            if i < 0:
+                return -1
+            i += 1
+        elif data[i] == OPEN_OBJECT or data[i] == OPEN_LIST:
+            is_object = data[i] == OPEN_OBJECT
+            i = _json_space(data, i + 1, stop)
+            if data[i] == (CLOSE_OBJECT if is_object else CLOSE_LIST):
+                i += 1
+            else:
+                if depth == 64:
+                    return -1
+                depth += 1
+                objects = objects << U1 | (U1 if is_object else U0)
+                if is_object:
+                    i, _ = _json_key(data, i, stop, out, j)
+                    if i < 0:
+                        return -1
+                continue
+        else:
+            i = _json_scalar(data, i, stop)
+            if i < 0:
+                return -1
+        while depth > 0:  # a value has ended at i
+            i = _json_space(data, i, stop)
+            mark = data[i]
+            i += 1
+            if mark == COMMA:
+                i = _json_space(data, i, stop)
+                if objects & U1 == U1:
+                    i, _ = _json_key(data, i, stop, out, j)
+                    if i < 0:
+                        return -1
+                break
+            if mark != (CLOSE_OBJECT if objects & U1 == U1 else CLOSE_LIST) or i > stop:
+                return -1
+            depth -= 1
+            objects = objects >> U1
+        else:
+            return i
+    return -1
+
+
+@kernel
+def _same_bytes(data, begin, end, key):
+    """Whether data[begin:end] is `key`; both uint8[]."""
+    size = key.shape[0]
+    k = 0
+    while k < size and end - begin == size and data[begin + k] == key[k]:
+        k += 1
+    return k == size == end - begin
+
+
+@kernel
+def _json_row(data, i, stop, key, id_key, out, j):
+    """Write the text of the JSON object that is data[i:stop] to out[j].
+
+    Arguments as in `read_json_lines`. Returns (byte after the text, or -1 for a row that wants care;
+    whether it is null; first byte of the id, byte after it: -1, -1 if there is none). The position in
+    the line only grows, so what is read beyond its end, at most 64 bytes, is never accepted.
+    """
+    seen = False
+    is_null = False
+    id_seen = id_key.shape[0] == 0
+    id_begin = -1
+    id_end = -1
+    i = _json_space(data, i, stop)
+    if data[i] != OPEN_OBJECT:
+        return -1, False, -1, -1
+    i = _json_space(data, i + 1, stop)
+    while i < stop:
+        i, key_end = _json_key(data, i, stop, out, j)
+        if i < 0:
+            break
+        is_text = _same_bytes(out, j, key_end, key)
+        is_id = not id_seen and _same_bytes(out, j, key_end, id_key)
+        if is_text and seen:
+            break
+        begin = i
+        written = j
+        if data[i] == QUOTE:
+            i, written = _json_string(data, i + 1, stop, out, j)
+            if i < 0:
+                break
+            if is_id:
+                id_begin = begin + 1
+                id_end = i
+                if i - begin - 1 != written - j:  # it has escapes
+                    break
+            i += 1
+        else:
+            i = _json_value(data, i, stop, out, j)
+            if i < 0:
+                break
+            if data[begin] != LETTER_N:
+                if is_text or (is_id and _json_digits(data, begin, stop) != i):
+                    break
+                if is_id:
+                    id_begin = begin
+                    id_end = i
+            is_null |= is_text
+        if is_text:
+            seen = True
+            j = written
+        id_seen |= is_id
+        i = _json_space(data, i, stop)
+        mark = data[i]
+        i = _json_space(data, i + 1, stop)
+        if mark == CLOSE_OBJECT and i == stop and seen:
+            return j, is_null, id_begin, id_end
+        if mark != COMMA:
+            break
+    return -1, False, -1, -1
+
+
+@kernel
+def read_json_lines(data, at, end, key, id_key, most, out, filled, lengths, ids):
+    """Texts and ids of the JSON objects that are the lines of data[at:end], up to the first line that
+    wants care: one that is blank or no valid JSON, has the text not once or not as a string or null,
+    has an id that is neither a string without escapes nor a whole number, or anything uncommon.
+
+    data uint8[] (at least 64 bytes longer than `end`), key and id_key uint8[]: fields of text and id
+    (empty: no id is looked for), most: rows to read at most. Out: out uint8[] (from `filled` on, at
+    least 128 bytes more than the lines have): the texts, UTF-8; lengths int64[cap]: bytes of each; ids
+    int64[cap, 2]: first byte of each id in data, byte after it (-1, -1: none or null). Returns (next
+    line, rows, byte after the last text, rows whose text is null). Cost: linear in the bytes.
+    """
+    rows = 0
+    nulls = 0
+    most = min(most, lengths.shape[0])
+    while at < end and rows < most:
+        stop = _line_end(data, at, end)
+        if not _is_utf8(data, at, stop):
+            break
+        after, is_null, id_begin, id_end = _json_row(data, at, stop, key, id_key, out, filled)
+        if after < 0:
+            break
+        lengths[rows] = after - filled
+        ids[rows, 0] = id_begin
+        ids[rows, 1] = id_end
+        filled = after
+        nulls += is_null
+        rows += 1
+        at = min(stop + 1, end)
+    return at, rows, filled, nulls
