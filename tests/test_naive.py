@@ -106,6 +106,7 @@ def test_a_folded_text_has_the_same_hashes_by_every_path(some: list[str], pad: i
     TEXT,
 )
 @example(("一", 65504), 0, "½x")
+@example(("a ", 4096), -3, "¹¼ࠀ")
 @example(("x", 8192), 32768, "y½ z")
 def test_tokens_where_a_kernel_call_ends(unit: tuple[str, int], shift: int, text: str) -> None:
     """8192 bytes are cut into runs at a time, and 65,536 tokens are the most of one call."""
@@ -355,7 +356,8 @@ ITEM = {"suite": "s", "split": "test", "item": "1", "question": QUESTION,
         "answers": ["nine golden fish in all", "4"], "correct": [False, True],
         "passage": "The lake near the town is home to fish of several colours in winter"}  # fmt: skip
 COPY = f"{ITEM['passage']}. {QUESTION} Answer: nine golden fish in all, or 4. "
-BORDERS = (65536 - 8192 - 64, 65536 - 64, 2 * 65536 - 2 * 8192 - 64, 2 * 65536 - 8192 - 64)
+# Tokens where a segment begins, hands over from the one before (half-way), and where that one ends.
+BORDERS = [k * (65472 - 8192) + shift for k in (1, 2) for shift in (0, 4096, 8192)]
 
 
 @given(
@@ -387,7 +389,7 @@ def test_an_item_is_found_once_wherever_it_stands_in_a_long_text(
 @given(
     cases(),
     st.sampled_from(("filler ", "一")),
-    st.sampled_from(BORDERS).flatmap(lambda at: st.integers(at - 5000, at + 500)),
+    st.sampled_from(BORDERS).flatmap(lambda at: st.integers(at - 200, at + 50)),
 )
 def test_matches_do_not_depend_on_their_place(
     case: tuple[list[dict[str, Any]], list[str]], unit: str, at: int

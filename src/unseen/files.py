@@ -514,27 +514,6 @@ def _row_too_long(path: str, offset: int) -> BadInput:
     )
 
 
-def split_lines(block: memoryview) -> list[bytes] | list[memoryview]:
-    """The lines of a block of `line_blocks`, without their line feeds, blank ones included.
-
-    Long lines come as views of the block, short ones as bytes: a view costs simdjson 1 us more than
-    bytes do, which is what copying about 4 KB costs.
-    """
-    buffer: bytearray = block.obj  # type: ignore[assignment]
-    end = len(block)
-    sample = min(end, 16 << 10)
-    if buffer.count(b"\n", 0, sample) * 4096 > sample:
-        lines = bytes(block).split(b"\n")
-        return lines if lines[-1] else lines[:-1]
-    views, start, find = [], 0, buffer.find
-    while start < end:
-        stop = find(b"\n", start, end)
-        stop = end if stop < 0 else stop
-        views.append(block[start:stop])
-        start = stop + 1
-    return views
-
-
 def is_blank(line: bytes) -> bool:
     """A line of white space alone is no row."""
     return not line.strip()

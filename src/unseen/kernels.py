@@ -1532,7 +1532,8 @@ def scan_texts(data, offsets, text, table, index, step, scratch, counters, out_i
 
 QUOTE, BACKSLASH, COMMA, COLON = ord('"'), ord("\\"), ord(","), ord(":")
 OPEN_OBJECT, CLOSE_OBJECT, OPEN_LIST, CLOSE_LIST = ord("{"), ord("}"), ord("["), ord("]")
-LETTER_U, LETTER_N = ord("u"), ord("n")
+LETTER_E, LETTER_N, LETTER_U = ord("e"), ord("n"), ord("u")
+MINUS, PLUS, POINT, ZERO = ord("-"), ord("+"), ord("."), ord("0")
 LOW40 = np.uint64(0xFFFFFFFFFF)
 TRUE, FALSE, NULL = (np.uint64(int.from_bytes(word, "little")) for word in (b"true", b"false", b"null"))
 UNESCAPED = np.zeros(256, np.uint8)  # byte that an escape stands for, by its letter; 0 = no such escape
@@ -1666,52 +1667,10 @@ def _json_digits(data, i, stop):
     return i
 
 
-@kernel
-def _hex4(data, i):
-    """Value of the four hexadecimal digits at data[i]; negative if there are none."""
-    a, b = HEX_VALUE[data[i]], HEX_VALUE[data[i + 1]]
-    c, d = HEX_VALUE[data[i + 2]], HEX_VALUE[data[i + 3]]
-    return a << 12 | b << 8 | c << 4 | d
-
-
-@kernel
-def _json_escape(data, i, out, j):
-    """Write what the escape at data[i] (12 bytes readable) stands for as UTF-8 to out[j].
-
-    Returns (position after it, next byte of out); (-1, j) for an escape that is none, and for half of
-    a surrogate pair.
-    """
-    if data[i + 1] != LETTER_U:
-        byte = UNESCAPED[data[i + 1]]
-        if byte == 0:
-            return -1, j
-        out[j] = byte
-        return i + 2, j + 1
-    point = _hex4(data, i + 2)
-    i += 6
-    if 0xD800 <= point < 0xDC00 and data[i] == BACKSLASH and data[i + 1] == LETTER_U:
-        low = _hex4(data, i + 2)
-        if 0xDC00 <= low < 0xE000:
-            point = 0x10000 + ((point - 0xD800) << 10 | (low - 0xDC00))
-            i += 6
-    if point < 0 or 0xD800 <= point < 0xE000:
-        return -1, j
-    if point < 0x80:
-        out[j] = point
-        return i, j + 1
-    if point < 0x800:
-        out[j] = 0xC0 | point >> 6
-    else:
-        if point < 0x10000:
-            out[j] = 0xE0 | point >> 12
-        else:
-            out[j] = 0xF0 | point >> 18
-            out[j + 1] = 0x80 | (point >> 12 & 0x3F)
-            j += 1
-        out[j + 1] = 0x80 | (point >> 6 & 0x3F)
-        j += 1
-    out[j + 1] = 0x80 | (point & 0x3F)
-    return i, j + 2
+@stage
+def _code_unit(a, b, c, d):
+    """Value of four hexadecimal digits, given as bytes; negative if one is no digit."""
+    return HEX_VALUE[a] << 12 | HEX_VALUE[b] << 8 | HEX_VALUE[c] << 4 | HEX_VALUE[d]
 
 
 @kernel
@@ -1720,26 +1679,66 @@ def _json_string(data, i, stop, out, j):
 
     data uint8[] (64 bytes readable from `stop` on), out uint8[] (64 bytes more than the string has).
     Returns (position of the closing quote, byte after the last one written); (-1, j) if it does not
-    end before `stop` or is no valid string. Cost: linear in the bytes.
+    end before `stop` or is no valid string; half of a surrogate pair is not. Cost: linear in the bytes.
+
+    In one piece on purpose: a call with arrays costs more than an escape. So does waiting for one to
+    be done: the marks of 64 bytes are found at once, and then gone through.
     """
     while i < stop:
         copy64(data, i, out, j)
-        special = quote_mask64(data, i)
-        if special == U0:
-            i += 64
-            j += 64
-            continue
-        plain = np.int64(trailing_zeros(special))
-        i += plain
-        j += plain
-        if i < stop and data[i] == QUOTE:
-            return i, j
-        if data[i] != BACKSLASH:
-            return -1, j
-        while i < stop and data[i] == BACKSLASH:
-            i, j = _json_escape(data, i, out, j)
-            if i < 0:
+        marks = quote_mask64(data, i)
+        first = i
+        while marks != U0:
+            mark = first + np.int64(trailing_zeros(marks))
+            j += mark - i
+            i = mark
+            if i >= stop:
                 return -1, j
+            if data[i] == QUOTE:
+                return i, j
+            if data[i] != BACKSLASH:
+                return -1, j
+            byte = UNESCAPED[data[i + 1]]
+            if byte != 0:
+                out[j] = byte
+                i += 2
+                j += 1
+            elif data[i + 1] != LETTER_U:
+                return -1, j
+            else:
+                point = _code_unit(data[i + 2], data[i + 3], data[i + 4], data[i + 5])
+                i += 6
+                if 0xD800 <= point < 0xDC00 and data[i] == BACKSLASH and data[i + 1] == LETTER_U:
+                    low = _code_unit(data[i + 2], data[i + 3], data[i + 4], data[i + 5])
+                    if 0xDC00 <= low < 0xE000:
+                        point = 0x10000 + ((point - 0xD800) << 10 | (low - 0xDC00))
+                        i += 6
+                if point < 0 or 0xD800 <= point < 0xE000:
+                    return -1, j
+                if point < 0x80:
+                    out[j] = point
+                    j += 1
+                elif point < 0x800:
+                    out[j] = 0xC0 | point >> 6
+                    out[j + 1] = 0x80 | (point & 0x3F)
+                    j += 2
+                elif point < 0x10000:
+                    out[j] = 0xE0 | point >> 12
+                    out[j + 1] = 0x80 | (point >> 6 & 0x3F)
+                    out[j + 2] = 0x80 | (point & 0x3F)
+                    j += 3
+                else:
+                    out[j] = 0xF0 | point >> 18
+                    out[j + 1] = 0x80 | (point >> 12 & 0x3F)
+                    out[j + 2] = 0x80 | (point >> 6 & 0x3F)
+                    out[j + 3] = 0x80 | (point & 0x3F)
+                    j += 4
+            copy64(data, i, out, j)
+            done = i - first
+            marks = marks >> np.uint64(done) << np.uint64(done) if done < 64 else U0
+        if i < first + 64:
+            j += first + 64 - i
+            i = first + 64
     return -1, j
 
 
@@ -1770,20 +1769,20 @@ def _json_scalar(data, i, stop):
         return i + 4
     if word & LOW40 == FALSE:
         return i + 5
-    if data[i] == ord("-"):
+    if data[i] == MINUS:
         i += 1
     first = i
     i = _json_digits(data, i, stop)
-    if i == first or i - first > 18 or (i - first > 1 and data[first] == ord("0")):
+    if i == first or i - first > 18 or (i - first > 1 and data[first] == ZERO):
         return -1
-    if data[i] == ord("."):
+    if data[i] == POINT:
         first = i + 1
         i = _json_digits(data, first, stop)
         if i == first:
             return -1
-    if data[i] == ord("e") or data[i] == ord("E"):
+    if data[i] | 0x20 == LETTER_E:
         i += 1
-        if data[i] == ord("-") or data[i] == ord("+"):
+        if data[i] == MINUS or data[i] == PLUS:
             i += 1
         first = i
         i = _json_digits(data, first, stop)
@@ -1853,7 +1852,7 @@ def _same_bytes(data, begin, end, key):
     return k == size == end - begin
 
 
-@kernel
+@stage
 def _json_row(data, i, stop, key, id_key, out, j):
     """Write the text of the JSON object that is data[i:stop] to out[j].
 

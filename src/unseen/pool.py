@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import simdjson
 
+from unseen import kernels
 from unseen.errors import BadInput, BadSetting
 from unseen.files import (
     BLOCK_BYTES,
@@ -43,7 +44,6 @@ from unseen.files import (
     open_ipc,
     open_parquet,
     reading_arrow,
-    split_lines,
 )
 
 OnBadRow = Literal["fail", "quarantine"]
@@ -54,6 +54,8 @@ BATCH_BYTES = 2 << 20
 PADDING = 64
 """Readable zero bytes after the last text: the kernels load 64 bytes at a time."""
 
+_RUN_ROWS = 4096  # JSON lines that are read at once, at most
+_NO_LIMIT = 1 << 62
 _JOIN = "\n\n"  # between the texts of one row
 _ROW_BYTES = 64  # counted for each row of a table, so that a batch of empty texts ends too
 _STEP_ROWS = 256  # rows of a table decoded at a time: a page of long, repeated texts stays small
@@ -353,27 +355,28 @@ def get_text(shard: Shard, row: int, text_field: TextField) -> str:
 
 @dataclass
 class _Filling:
-    """The batch being filled. Texts come one by one (`parts` alone) or as runs (`lengths` too)."""
+    """The batch being filled."""
 
     first_row: int
-    parts: list[Any] = field(default_factory=list)  # bytes-like
-    lengths: list[npt.NDArray[np.int64]] = field(default_factory=list)  # bytes of each text of a run
+    lengths: list[npt.NDArray[np.int64]] = field(default_factory=list)  # bytes of each text
     ids: list[str | None] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
+    n_texts: int = 0
     null_rows: int = 0
-
-    @property
-    def n_texts(self) -> int:
-        """Texts so far."""
-        return sum(map(len, self.lengths)) if self.lengths else len(self.parts)
 
     @property
     def next_row(self) -> int:
         """Number of the row that comes next."""
         return self.first_row + self.n_texts + len(self.bad)
 
-    def batch(self, read_bytes: int) -> Batch:
-        """What was gathered, as a batch."""
+    def add(self, lengths: npt.NDArray[np.int64], null_rows: int) -> None:
+        """Counts texts: the bytes of each, and how many are null."""
+        self.lengths.append(lengths)
+        self.n_texts += len(lengths)
+        self.null_rows += null_rows
+
+    def batch(self, read_bytes: int, data: npt.NDArray[np.uint8]) -> Batch:
+        """What was gathered, as a batch; `data`: the texts back to back, and zeros after them."""
         n_texts, n_rows = self.n_texts, self.n_texts + len(self.bad)
         rows = np.arange(self.first_row, self.first_row + n_rows, dtype=np.int64)
         if self.bad:
@@ -381,10 +384,7 @@ class _Filling:
         offsets = np.zeros(n_texts + 1, np.int64)
         if self.lengths:
             np.cumsum(np.concatenate(self.lengths), out=offsets[1:])
-        else:
-            np.cumsum(np.fromiter(map(len, self.parts), np.int64, n_texts), out=offsets[1:])
-        data = np.frombuffer(b"".join([*self.parts, bytes(PADDING)]), np.uint8)
-        rows.flags.writeable = offsets.flags.writeable = False
+        rows.flags.writeable = offsets.flags.writeable = data.flags.writeable = False
         ids = self.ids or [None] * n_texts
         return Batch(
             self.first_row, rows, data, offsets, ids, self.bad, read_bytes, n_rows, self.null_rows
@@ -437,7 +437,7 @@ def _read_json(spec: _Spec) -> Generator[Batch, None, FileFacts]:
     filled = 0  # bytes of text since the last batch
     with open_bytes(spec.shard) as reader:
         for block in _blocks(spec, reader, rows):
-            rows.feed(split_lines(block))
+            rows.feed(block)
             filled += len(block)
             if rows.room() == 0:
                 break
@@ -461,66 +461,83 @@ def _blocks(spec: _Spec, reader: ShardBytes, rows: _JsonRows) -> Iterator[memory
 
 
 class _JsonRows:
-    """Turns lines into texts. Most rows take the short way, `_take_plain`; whatever that does not
-    like is looked at again, line by line, by `_take_careful`."""
+    """Turns lines into texts. Most rows take the short way, many at once, in a kernel that takes only
+    what is plainly right; whatever it leaves is looked at by `_take_careful`, line by line."""
 
     def __init__(self, spec: _Spec) -> None:
         self.filling = _Filling(0)
         self._spec = spec
-        self._parse: Callable[[bytes | memoryview], Any] = simdjson.Parser().parse
+        self._parse: Callable[[bytes], Any] = simdjson.Parser().parse
         self._line = 0  # lines seen, blank ones included
-        single = spec.text_field.single
-        simple = single is not None and len(single) == 1
-        self._plain_key = single[0] if single is not None and simple else None
-        if spec.id_path is not None and len(spec.id_path) > 1:
-            self._plain_key = None
+        single, id_path = spec.text_field.single, spec.id_path or ()
+        self._has_short_way = single is not None and len(single) == 1 and len(id_path) < 2
+        self._key = _key_bytes(spec.text_field.paths[0])
+        self._id_key = _key_bytes(id_path)
+        self._texts = np.empty(0, np.uint8)  # of this batch, and room for more
+        self._filled = 0  # bytes of them
+        self._lengths = np.empty(_RUN_ROWS, np.int64)
+        self._id_spans = np.empty((_RUN_ROWS, 2), np.int64)
 
     def room(self) -> int:
-        """Rows that the limit still allows; -1 if there is none."""
+        """Rows that the limit still allows."""
         limit = self._spec.limit
-        return -1 if limit is None else limit - self.filling.next_row
+        return _NO_LIMIT if limit is None else limit - self.filling.next_row
 
-    def feed(self, lines: Sequence[bytes] | Sequence[memoryview]) -> None:
-        """Reads lines, up to the limit."""
-        at = 0
-        while at < len(lines) and (room := self.room()) != 0:
-            stop = len(lines) if room < 0 else min(len(lines), at + room)
-            reached = at
-            if self._plain_key is not None and self._line > 0:
-                reached = self._take_plain(lines, at, stop, self._plain_key)
-            self._line += reached - at
-            if reached < stop:
-                self._take_careful(bytes(lines[reached]))
+    def feed(self, block: memoryview) -> None:
+        """Reads the lines of a block of `line_blocks`, up to the limit."""
+        buffer: bytearray = block.obj  # type: ignore[assignment]
+        data = np.frombuffer(buffer, np.uint8)
+        data.flags.writeable = False
+        at, end = 0, len(block)
+        while at < end and self.room() != 0:
+            reached = self._take_run(block, data, at)
+            if reached == at:
+                stop = buffer.find(b"\n", at, end)
+                stop = end if stop < 0 else stop
+                self._take_careful(bytes(block[at:stop]))
                 self._line += 1
-                reached += 1
+                reached = stop + 1
             at = reached
 
     def take(self, read_bytes: int) -> Batch:
         """The batch so far; a new one is begun."""
-        batch = self.filling.batch(read_bytes)
+        self._reserve(0)
+        data = self._texts[: self._filled + PADDING]
+        data[self._filled :] = 0
+        batch = self.filling.batch(read_bytes, data)
         self.filling = _Filling(self.filling.next_row)
+        self._texts, self._filled = np.empty(0, np.uint8), 0
         return batch
 
-    def _take_plain(
-        self, lines: Sequence[bytes] | Sequence[memoryview], start: int, stop: int, key: str
-    ) -> int:
-        """Takes rows from `start` on as long as each is an object with one string under `key`; returns
-        the line it stopped at."""
-        parse, append = self._parse, self.filling.parts.append
-        id_key = None if self._spec.id_path is None else self._spec.id_path[0].key
-        try:
-            for at in range(start, stop):
-                row = parse(lines[at])
-                if list(row).count(key) != 1:
-                    return at
-                text = row[key].encode()
-                if id_key is not None:
-                    self.filling.ids.append(_id_text(row.get(id_key)))
-                append(text)
-                row = None  # a parser is not to be used while a row of it is alive
-        except (ValueError, RuntimeError, TypeError, AttributeError):
-            return at
-        return stop
+    def _reserve(self, n_bytes: int) -> None:
+        """Makes room for texts of that many bytes, and what the kernel writes beyond them."""
+        needed = self._filled + n_bytes + 2 * PADDING
+        if needed > len(self._texts):
+            usual = min(self._spec.batch_bytes, BATCH_BYTES) + BLOCK_BYTES
+            grown = np.empty(max(needed, usual, 2 * len(self._texts)), np.uint8)
+            grown[: self._filled] = self._texts[: self._filled]
+            self._texts = grown
+
+    def _take_run(self, block: memoryview, data: npt.NDArray[np.uint8], start: int) -> int:
+        """Takes the rows from byte `start` of the block on that can go the short way; returns the byte
+        it stopped at."""
+        if not self._has_short_way or self._line == 0:
+            return start
+        self._reserve(len(block) - start)
+        lengths, spans = self._lengths, self._id_spans
+        reached, rows, self._filled, null_rows = kernels.read_json_lines(
+            data, start, len(block), self._key, self._id_key, self.room(),
+            self._texts, self._filled, lengths, spans,
+        )  # fmt: skip
+        if rows:
+            self._line += rows
+            self.filling.add(lengths[:rows].copy(), null_rows)
+            if self._spec.id_path is not None:
+                self.filling.ids += [
+                    None if begin < 0 else str(block[begin:end], "utf-8")
+                    for begin, end in spans[:rows].tolist()
+                ]
+        return reached
 
     def _take_careful(self, line: bytes) -> None:
         if is_blank(line):
@@ -533,8 +550,11 @@ class _JsonRows:
         except RowError as error:
             reason = str(error)
         else:
-            self.filling.parts.append(encoded)
-            self.filling.null_rows += text is None
+            self._reserve(len(encoded))
+            stop = self._filled + len(encoded)
+            self._texts[self._filled : stop] = np.frombuffer(encoded, np.uint8)
+            self._filled = stop
+            self.filling.add(np.array([len(encoded)], np.int64), text is None)
             if self._spec.id_path is not None:
                 self.filling.ids.append(ident)
             return
@@ -554,6 +574,18 @@ class _JsonRows:
 
     def _names(self) -> set[str]:
         return {step.key for path in self._spec.text_field.paths for step in path}
+
+
+def compile_reader() -> None:
+    """Compile the kernel that reads JSON lines, or load it from the cache."""
+    data, key, most = np.frombuffer(bytes(PADDING), np.uint8), _key_bytes(()), 0
+    out, lengths, spans = np.empty(0, np.uint8), np.empty(0, np.int64), np.empty((0, 2), np.int64)
+    kernels.read_json_lines(data, 0, 0, key, key, most, out, 0, lengths, spans)
+
+
+def _key_bytes(path: FieldPath) -> npt.NDArray[np.uint8]:
+    """The first key of a path, for the kernel; empty if there is none."""
+    return np.frombuffer(path[0].key.encode(errors="surrogatepass") if path else b"", np.uint8)
 
 
 def _refuse_bom(line: bytes) -> None:
@@ -599,23 +631,29 @@ def _read_table(spec: _Spec) -> Generator[Batch, None, FileFacts]:
     # Hashed before it is read: the writer hashes it again, so a change in between is seen.
     facts = _sized(spec.shard) if spec.limit is not None else hash_file(spec.shard.path)
     filling, filled = _Filling(0), 0  # filled: bytes of text since the last batch
+    parts: list[memoryview] = []  # the texts of each step
     read_bytes = 0
     for step, step_end in _steps(spec):
         if filled >= spec.batch_bytes:
-            yield filling.batch(read_bytes)
-            filling, filled = _Filling(filling.next_row), 0
+            yield filling.batch(read_bytes, _joined(parts))
+            filling, filled, parts = _Filling(filling.next_row), 0, []
         room = step.num_rows if spec.limit is None else spec.limit - filling.next_row
         if room <= 0:
             break
         with reading_arrow(spec.shard.path):
             step = step.slice(0, room)
-            filled += _take_step(spec, filling, step) + _ROW_BYTES * step.num_rows
+            parts.append(_take_step(spec, filling, step))
+            filled += len(parts[-1]) + _ROW_BYTES * step.num_rows
         read_bytes = step_end
     else:
         read_bytes = facts.size_bytes
     if filling.next_row > filling.first_row:
-        yield filling.batch(read_bytes)
+        yield filling.batch(read_bytes, _joined(parts))
     return facts._replace(rows=filling.next_row)
+
+
+def _joined(parts: list[memoryview]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(b"".join([*parts, bytes(PADDING)]), np.uint8)
 
 
 def _sized(shard: Shard) -> FileFacts:
@@ -729,8 +767,8 @@ def _is_text_type(kind: Any) -> bool:
     return any(check(kind) for check in checks)
 
 
-def _take_step(spec: _Spec, filling: _Filling, step: Any) -> int:
-    """Adds the rows of a step to the batch; returns the bytes of their texts."""
+def _take_step(spec: _Spec, filling: _Filling, step: Any) -> memoryview:
+    """Adds the rows of a step to the batch; returns their texts back to back."""
     read = _texts_by_row if spec.text_field.has_lists else _texts_by_column
     texts, errors = read(spec.text_field, step)
     first, kept = filling.next_row, np.ones(step.num_rows, bool)
@@ -739,14 +777,12 @@ def _take_step(spec: _Spec, filling: _Filling, step: Any) -> int:
         filling.bad.append(_set_aside(spec, BadRow(first + at, reason, raw)))
     if errors:
         texts = texts.filter(pa.array(kept))
-    filling.null_rows += texts.null_count
     data, lengths = _packed(pc.fill_null(texts, b"") if texts.null_count else texts)
-    filling.parts.append(data)
-    filling.lengths.append(lengths)
+    filling.add(lengths, texts.null_count)
     if spec.id_path is not None:
         ids = _ids_of(step, spec.id_path)
         filling.ids += [ids[at] for at in np.flatnonzero(kept)] if errors else ids
-    return len(data)
+    return data
 
 
 _Errors = list[tuple[int, str, bytes]]  # place in the step, reason, the text's bytes
