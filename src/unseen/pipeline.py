@@ -31,7 +31,7 @@ from unseen.files import (
     hash_file,
     list_shards,
 )
-from unseen.pool import OnBadRow, ShardReader, TextField, read_batches
+from unseen.pool import OnBadRow, ShardReader, TextField, compile_reader, read_batches
 from unseen.scan import Found, Index, Scanner, find_matches, to_table
 from unseen.write import split_shard, write_bad
 
@@ -163,6 +163,7 @@ def refuse_inside(run: pathlib.Path, pool: Sequence[str]) -> None:
 def warm_up(opened: Index) -> None:
     """Compile the kernels, or load them from the cache, before workers start and all need them."""
     opened.scan(["warm up"])
+    compile_reader()
 
 
 def run_tasks(
