@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 CODE := src tests tools bench examples
 # What runs a second time with every array access checked. Bounds checking is no part of the key of
 # Numba's cache, so it has a cache of its own.
-KERNEL_TESTS := $(wildcard tests/test_naive.py tests/test_nasty.py)
+KERNEL_TESTS := tests/test_naive.py tests/test_nasty.py tests/test_json_rows.py
 
 .PHONY: help setup demo test lint bench docs clean
 

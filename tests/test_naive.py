@@ -340,6 +340,8 @@ def test_every_tenth_position_finds_full_copies(maker: Maker, pad: int, which: i
     words = naive.words(naive.tokenize(item["question"]))
     weight = naive.Detector(maker.items).questions.get(words)
     assume(len(words) >= 14 and weight is not None and sum(weight.weight) > 0)
+    seeds = list(zip(*(words[i:] for i in range(5)), strict=False))
+    assume(len(set(seeds)) == len(seeds))  # one that repeats itself falls into two chains
     kin = kin and len(maker.vocabulary) >= 40
     host = maker.render(maker.piece("host" if kin else "foreign"))
     text = "pad " * pad + host + " " + item["question"] + " " + host

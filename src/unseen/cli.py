@@ -37,7 +37,7 @@ IndexPath = Annotated[str, typer.Option("--index", "-i", help="Index folder, fro
 
 def main() -> None:
     """Run the command; errors become one sentence and a hint on standard error, exit code 2."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         code = app(standalone_mode=False)
         if code == 130:  # the option parser turns Ctrl-C into this code
@@ -61,6 +61,8 @@ def main() -> None:
                 error.format_message(), f"see `{context.command_path if context else 'unseen'} --help`"
             )
         raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def fail(message: str, hint: str) -> None:

@@ -51,7 +51,7 @@ class CompiledIndex:
         header: Mapping[str, Any],
         path: pathlib.Path | None = None,
     ) -> None:
-        self.arrays = arrays
+        self.arrays = from_flat([tokens.frozen(array) for _, array in flat(arrays)])
         self.items = items
         self.header = dict(header)
         self.path = path

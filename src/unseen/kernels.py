@@ -370,9 +370,14 @@ def _foreign_run(data, first, last, more, table, token, start, end, count, limit
     has_digit = U0
     begin = -1  # first byte of the code point in which the open token began
     begin_count = count  # tokens before that code point
+    anchor = first  # where to read again when the run goes on: no token reaches over it
+    anchor_count = count  # tokens before `anchor`
     stop = first  # byte after the open token
     i = first
     while i < last and count + 32 <= limit:
+        if begin < 0:
+            anchor = i
+            anchor_count = count
         lead = np.int64(data[i])
         if lead < 0x80:  # a letter or digit: what else is ASCII ends a run
             if begin < 0:
@@ -473,7 +478,9 @@ def _foreign_run(data, first, last, more, table, token, start, end, count, limit
                     word = payload >> ((length - filled) * U8)
         i += size
     if begin >= 0:
-        if i < last or more:
+        if more and count + 32 <= limit:
+            return anchor_count, anchor
+        if i < last or more:  # out of room: it is read again by the next call
             return begin_count, begin
         if filled > U0:
             state = _mix(state, word)
