@@ -503,8 +503,11 @@ def align(question: Run, weight: list[float], run: Run, low: int, high: int) -> 
 
 
 def tighten(question: Run, run: Run, path: list[int]) -> None:
-    """Move each matched token as far right as the next one allows: a copy stands in one place."""
+    """Move each matched token as far left as the one before allows, then as far right as the next one
+    allows: a copy stands in one place."""
     matched = [i for i, d in enumerate(path) if d >= 0]
+    for i, k in itertools.pairwise(matched):
+        path[k] = min(d for d in range(path[i] + 1, path[k] + 1) if run[d] == question[k])
     for i, k in reversed(list(itertools.pairwise(matched))):
         path[i] = max(d for d in range(path[i], path[k]) if run[d] == question[i])
 

@@ -26,7 +26,12 @@ for name, examples in (("small", 60), ("ci", 300), ("nightly", 5000)):
         name,
         max_examples=examples,
         deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        suppress_health_check=[
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+            HealthCheck.filter_too_much,
+        ],
+        derandomize=name == "small",  # the same examples each time; ci and nightly look further
         print_blob=True,
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "small"))

@@ -72,7 +72,11 @@ def fold(point: int) -> list[tuple[int, bytes]]:
     parts = [classify(c) for c in unicodedata.normalize("NFKD", folded)]
     if any(low <= point <= high for low, high in IGNORABLE):
         return []
-    return [p for p in parts if p[0] != SKIP]
+    parts = [p for p in parts if p[0] != SKIP]
+    if len(parts) > 1 and any(kind in (SEPARATOR, SINGLE) for kind, _ in parts):
+        # No word reaches into a fraction or an expanded sign: "3½" is 3, 1, 2, as "3 1/2" is.
+        return [(SEPARATOR, b""), *parts, (SEPARATOR, b"")]
+    return parts
 
 
 def pack(kind: int, payload: int, count: int) -> int:

@@ -1037,11 +1037,21 @@ def align(question, weight, token, low, high, limit, window):
 
 @kernel
 def tighten_path(question, token, path):
-    """Move each matched token as far right as the next one allows: the shortest span with that end.
+    """Move each matched token as far left as the one before allows, then as far right as the next.
 
     question uint32[m], token uint32[], path int32[m], changed in place. Among equally good alignments
-    the one in one place is the copy; a word before it that happens to fit is not. Cost: the span.
+    the one in one place is the copy; a word beside it that happens to fit is not. Cost: the span.
     """
+    previous = -1
+    for i in range(question.shape[0]):
+        if path[i] < 0:
+            continue
+        if previous >= 0:
+            j = previous + 1
+            while token[j] != question[i]:
+                j += 1
+            path[i] = j
+        previous = path[i]
     following = -1
     for i in range(question.shape[0] - 1, -1, -1):
         if path[i] < 0:
