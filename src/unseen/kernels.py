@@ -575,14 +575,17 @@ def tokenize(data, first, last, table, segment):
         while r < runs:
             if count + 96 > limit:
                 return count, begin[r]
-            odd = hash_runs8(data, begin, stop, r, token, start, end, count)
-            plain = min(np.int64(trailing_zeros(odd)), 8, runs - r - (1 if cut else 0))
-            count += plain
-            r += plain
-            if plain == 8 or r == runs:
-                continue
+            if data[begin[r]] < 0x80:
+                odd = hash_runs8(data, begin, stop, r, token, start, end, count)
+                plain = min(np.int64(trailing_zeros(odd)), 8, runs - r - (1 if cut else 0))
+                count += plain
+                r += plain
+                if plain == 8 or r == runs:
+                    continue
             more = cut and r == runs - 1
-            hashed = np.uint32(0) if more else _long_run(data, begin[r], stop[r])
+            hashed = np.uint32(0)
+            if data[begin[r]] < 0x80 and not more:
+                hashed = _long_run(data, begin[r], stop[r])
             if hashed != 0:
                 token[count] = hashed
                 start[count] = begin[r]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -111,6 +112,8 @@ def char_offsets(text: bytes, places: Sequence[int]) -> list[int]:
     """Character offsets of byte offsets into UTF-8 text; -1 stays -1. Cost: linear in the text."""
     if text.isascii():
         return list(places)
-    leads = np.flatnonzero((np.frombuffer(text, np.uint8) & 0xC0) != 0x80)
-    found = np.searchsorted(leads, np.asarray(places, np.int64))
-    return [int(f) if p >= 0 else -1 for f, p in zip(found, places, strict=True)]
+    leads = (np.frombuffer(text, np.uint8) & 0xC0) != 0x80
+    order = sorted({p for p in places if p >= 0})
+    pieces = [int(np.count_nonzero(leads[a:b])) for a, b in itertools.pairwise([0, *order])]
+    found = dict(zip(order, itertools.accumulate(pieces), strict=True))
+    return [found.get(p, -1) for p in places]
