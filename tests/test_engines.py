@@ -16,7 +16,7 @@ import pytest
 from unseen import engines
 from unseen.errors import BadInput, BadRun, UnseenError
 
-WORKERS = [1, 2, 3]
+WORKERS = [1, 2]
 
 
 # What the workers run: functions of this module, so that another process can import them.

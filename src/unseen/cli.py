@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unseen.pipeline import Progress
+    from unseen.verdict import Policy
 
 app = typer.Typer(
     name="unseen",
@@ -158,8 +159,8 @@ def scan(
     ] = None,
     workers: Workers = 0,
     preset: Annotated[
-        str, typer.Option("--preset", help="default, or published: the score alone.")
-    ] = "default",
+        Optional[str], typer.Option("--preset", help="default, or published: the score alone.")
+    ] = None,
     policy: Annotated[
         Optional[str], typer.Option("--policy", help="Policy file (YAML or JSON).")
     ] = None,
@@ -183,7 +184,7 @@ def scan(
     Example: unseen scan pool/ --index INDEX/ -o RUN/
     """
     compiling()
-    from unseen import pipeline, verdict
+    from unseen import pipeline
 
     settings = pipeline.Settings(
         text_field=text_field,
@@ -193,7 +194,7 @@ def scan(
         remove=remove,
         limit=limit,
         dry_run=dry_run,
-        policy=verdict.policy_named(preset, policy).model_dump(),
+        policy=chosen_policy(preset, policy).model_dump(),
     )
     with progress_bar() as (clock, on_plan, on_progress):
         summary = pipeline.scan_pool(
@@ -205,7 +206,9 @@ def scan(
 @app.command()
 def apply(
     run: Annotated[str, typer.Argument(help="Run folder of `unseen scan`.")],
-    preset: Annotated[str, typer.Option("--preset", help="default or published.")] = "default",
+    preset: Annotated[
+        Optional[str], typer.Option("--preset", help="default, or published: the score alone.")
+    ] = None,
     policy: Annotated[
         Optional[str], typer.Option("--policy", help="Policy file (YAML or JSON).")
     ] = None,
@@ -225,14 +228,14 @@ def apply(
 
     Example: unseen apply RUN/ --preset published -o RUN-published/
     """
-    from unseen import pipeline, verdict
+    from unseen import pipeline
 
     if dry_run and out is None:
         raise BadSetting("--dry-run needs a new folder", "name one with -o")
     with progress_bar() as (clock, _, on_progress):
         summary = pipeline.apply_run(
             run,
-            verdict.policy_named(preset, policy),
+            chosen_policy(preset, policy),
             out=out,
             remove=remove,
             dry_run=dry_run,
@@ -244,7 +247,9 @@ def apply(
 
 @app.command()
 def explain(
-    doc: Annotated[str, typer.Argument(help="Text file, SHARD:ROW, or - for standard input.")],
+    doc: Annotated[
+        str, typer.Argument(help="Text file, SHARD:ROW (the first row is 0), or - for stdin.")
+    ],
     item: Annotated[str, typer.Option("--item", help="SUITE/SPLIT/ITEM")],
     index: IndexPath,
     text_field: Annotated[str, typer.Option("--text-field", help="As in `unseen scan`.")] = "text",
@@ -267,6 +272,15 @@ def explain(
         return
     for line in explain_module.lines(found):
         print(line)  # noqa: T201
+
+
+def chosen_policy(preset: str | None, file: str | None) -> Policy:
+    """The preset or the policy file, one of them. Raises BadSetting."""
+    from unseen import verdict
+
+    if preset is not None and file is not None:
+        raise BadSetting("--preset and --policy contradict each other", "give one of them")
+    return verdict.policy_named(preset or "default", file)
 
 
 def document(name: str, text_field: str) -> str:
@@ -292,7 +306,7 @@ def compiling() -> None:
     from unseen.scan import is_compiled
 
     if not is_compiled():
-        note = "compiling the kernels, once for this machine (about 20 s) ..."
+        note = "compiling the kernels, once for each installation (about 20 s) ..."
         print(note, file=sys.stderr)  # noqa: T201
 
 

@@ -11,6 +11,7 @@ import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -61,7 +62,8 @@ def local(
         min(workers, len(tasks)), mp_context=context, initializer=_start, initargs=(shared,)
     ) as pool:
         try:
-            waiting = {pool.submit(attempt, function, task): task for task in tasks}
+            with _ignoring_interrupt():
+                waiting = {pool.submit(attempt, function, task): task for task in tasks}
             while waiting:
                 done, _ = concurrent.futures.wait(
                     waiting, POLL_SECONDS, concurrent.futures.FIRST_COMPLETED
@@ -76,8 +78,25 @@ def local(
                 "run the same command again, it goes on where it was; with fewer --workers if memory "
                 "was short",
             ) from error
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _ignoring_interrupt() -> Iterator[None]:
+    """Workers started inside never see Ctrl-C: this process does, and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def attempt(function: Callable[[Any], Any], task: Any) -> Outcome:

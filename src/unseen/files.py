@@ -598,10 +598,8 @@ class _Compressor(Protocol):
 
 
 def _gzip_writer() -> _Compressor:
-    from isal import isal_zlib
-
-    made: _Compressor = isal_zlib.compressobj(2, isal_zlib.DEFLATED, 31)  # 31: a bare gzip header
-    return made
+    # zlib, not isal: isal's level 2 gave other bytes for the same input, three times in some thousands.
+    return zlib.compressobj(4, zlib.DEFLATED, 31)  # 31: a bare gzip header
 
 
 def _zstd_writer() -> _Compressor:
@@ -635,6 +633,7 @@ class OutputFile:
         self.xxh3_128 = ""
         self.closed = False
         self._file = file
+        self._abandoned = False
         self._hash = xxhash.xxh3_128()
         self._compressor = None if compression is None else _COMPRESSORS[compression]()
         self._waiting = bytearray()
@@ -666,7 +665,13 @@ class OutputFile:
             os.fsync(self._file.fileno())
         self.xxh3_128 = str(self._hash.hexdigest())
 
+    def abandon(self) -> None:
+        """Swallow what is still written: Arrow's writers write a footer when they are destroyed."""
+        self._abandoned = True
+
     def _put(self, data: bytes | memoryview) -> None:
+        if self._abandoned:
+            return
         with _writing(self.path):
             self._file.write(data)
         self._hash.update(data)
@@ -704,8 +709,8 @@ def atomic_write(path: str, compression: Compression | None = None) -> Iterator[
     with _writing(path):
         os.makedirs(folder, exist_ok=True)
         file = _open_new(temporary)
+    out = OutputFile(path, file, compression)
     try:
-        out = OutputFile(path, file, compression)
         yield out
         out.finish()
         with _writing(path):
@@ -713,6 +718,7 @@ def atomic_write(path: str, compression: Compression | None = None) -> Iterator[
             os.replace(temporary, path)
             _sync_folder(folder)
     except BaseException:
+        out.abandon()
         with suppress(OSError):
             file.close()
         with suppress(OSError):

@@ -213,7 +213,18 @@ def settings() -> dict[str, Any]:
 def table_of(items: Iterable[Mapping[str, Any]]) -> pa.Table:
     """Dicts with the fields of `records.ITEM_FIELDS` as a table; missing fields are null."""
     rows = [{name: item.get(name) for name in records.ITEM_FIELDS} for item in items]
-    return pa.Table.from_pylist(rows, schema=records.item_schema())
+    for number, row in enumerate(rows):
+        lacking = [name for name in ("suite", "split", "item") if row[name] is None]
+        if lacking:
+            raise BadInput(
+                f"item {number} has no {lacking[0]}", "each item needs suite, split, item and question"
+            )
+    try:
+        return pa.Table.from_pylist(rows, schema=records.item_schema())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
+        raise BadInput(
+            f"an item has a field of the wrong type: {error}", "texts are str, answers a list of str"
+        ) from error
 
 
 def in_order(table: pa.Table) -> tuple[pa.Table, dict[tuple[str, str], int]]:

@@ -59,6 +59,12 @@ def differences(old: Any, new: Any, name: str = "") -> list[str]:
         return [line for part in parts for line in part]
     if old == new:
         return []
+    if name == "shards":
+        before, now = ({shard["name"] for shard in shards} for shards in (old, new))
+        gone = [f"{n} is gone from the pool" for n in sorted(before - now)]
+        return (gone + [f"{n} is new in the pool" for n in sorted(now - before)])[:10] or [
+            "the pool's files lie elsewhere now"
+        ]
     return [f"{name} was {_short(old)}, now {_short(new)}"]
 
 
@@ -71,10 +77,14 @@ def done_path(run: pathlib.Path, shard: str) -> pathlib.Path:
     return run / "done" / f"{shard}.json"
 
 
-def finished(run: pathlib.Path, shard: str, size_bytes: int) -> dict[str, Any] | None:
+def finished(
+    run: pathlib.Path, shard: str, size_bytes: int, decided: str | None = None
+) -> dict[str, Any] | None:
     """The record of a shard that is done, or None.
 
-    Raises BadRun when the input has another size now, or an output is missing or has another size.
+    decided: what its verdicts and copies must come from; a record that was decided otherwise is not
+    done. Without it the matches alone count, whatever was decided. Raises BadRun when the input has
+    another size now, or an output is missing or has another size.
     """
     path = done_path(run, shard)
     if not path.exists():
@@ -85,6 +95,10 @@ def finished(run: pathlib.Path, shard: str, size_bytes: int) -> dict[str, Any] |
             f"{shard} had {record['input']['size_bytes']} bytes when it was scanned, now {size_bytes}",
             f"scan it again: delete {path}, or name another folder with -o",
         )
+    if decided is None:
+        return record
+    if record["decided"] != decided:
+        return None
     for name, facts in record["outputs"].items():
         output = run / name
         if not output.exists() or output.stat().st_size != facts["size_bytes"]:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xxhash
 
 from unseen import engines, kernels, manifest, records, verdict
 from unseen.errors import BadIndex, BadInput, BadRun, BadSetting
@@ -55,6 +56,11 @@ class Settings:
     limit: int | None = None  # rows of each shard
     dry_run: bool = False  # matches only, no copy of the pool
     policy: Mapping[str, Any] = dataclasses.field(default_factory=verdict.PRESETS["default"].model_dump)
+
+    def decided(self) -> str:
+        """Identifies what verdicts and copies follow from; kept in each done record."""
+        what = (self.as_json()["policy"], self.remove, self.dry_run)
+        return str(xxhash.xxh3_64_hexdigest(json.dumps(what).encode()))
 
     def as_json(self) -> dict[str, Any]:
         return dict(json.loads(json.dumps(dataclasses.asdict(self))))
@@ -106,7 +112,11 @@ def scan_pool(
     manifest.start(folder, request(opened, pool, listing.shards, settings))
     content = opened.content_hash
     tasks = [Task(s, str(folder), str(index), content, settings) for s in listing.shards]
-    left = [t for t in tasks if manifest.finished(folder, t.shard.name, t.shard.size_bytes) is None]
+    left = [
+        t
+        for t in tasks
+        if manifest.finished(folder, t.shard.name, t.shard.size_bytes, settings.decided()) is None
+    ]
     warm_up(opened)
     on_plan(listing.shards, [t.shard for t in left], len(listing.ignored))
     run_tasks(scan_shard, left, workers, on_progress)
@@ -155,6 +165,8 @@ def refuse_inside(run: pathlib.Path, pool: Sequence[str]) -> None:
     """Raise BadSetting when the run folder lies in the pool: the next call would scan its outputs."""
     for given in pool:
         fixed = re.split(r"[*?\[]", given)[0]
+        if fixed != given and "**" not in given:
+            continue  # a plain glob names files, it does not walk into the run folder
         root = pathlib.Path(fixed if fixed == given else os.path.dirname(fixed) or ".")
         if root.is_dir() and run.resolve().is_relative_to(root.resolve()):
             raise BadSetting(f"{run} lies inside the pool {given}", "name a folder outside it with -o")
@@ -301,6 +313,7 @@ def finish_shard(task: Task, facts: FileFacts, bad: Sequence[BadRow], counts: di
         manifest.done_path(run, shard.name),
         {
             "shard": shard.name,
+            "decided": settings.decided(),
             "input": {"size_bytes": facts.size_bytes, "xxh3_128": facts.xxh3_128},
             "counts": {
                 "rows": facts.rows,
@@ -418,8 +431,6 @@ def apply_shard(source: str, task: Task) -> None:
     decided = verdict.verdict_of(columns, policy)
     place = table.schema.get_field_index("verdict")
     table = table.set_column(place, table.schema.field(place), pa.array(decided, pa.string()))
-    done = manifest.done_path(run, shard.name)
-    done.unlink(missing_ok=True)
     with matches_file(run / "matches" / f"{shard.name}.parquet") as write:
         write(table)
     bad = quarantined(pathlib.Path(source) / "bad" / f"{shard.name}.jsonl")

@@ -108,11 +108,16 @@ def own_item(shard: Shard, number: int, row: Mapping[str, Any]) -> dict[str, Any
         "split": str(row["split"]),
         "item": str(row["item"]),
         "language": row.get("language"),
-        "question": row["question"],
-        "answers": [a or "" for a in answers],
+        "question": readable(row["question"]),
+        "answers": [readable(a) or "" for a in answers],
         "correct": [bool(c) for c in correct],
-        "passage": row.get("passage"),
+        "passage": readable(row.get("passage")),
     }
+
+
+def readable(text: str | None) -> str | None:
+    """The text; a lone surrogate, which no UTF-8 can hold, becomes a question mark."""
+    return None if text is None else text.encode(errors="replace").decode()
 
 
 def decon_items(shard: Shard, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list[dict[str, Any]]:

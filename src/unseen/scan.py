@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from unseen import kernels, records, score, tokens, verdict
+from unseen.errors import BadInput
 from unseen.index import CompiledIndex
 
 QUOTE_CONTEXT = 80  # characters shown on either side of a match
@@ -41,6 +42,8 @@ class Index(CompiledIndex):
         A null text is an empty one. stride: look up every stride-th token position (1 or more). Spans
         are character offsets. Raises BadSetting for an unknown preset.
         """
+        if isinstance(texts, str) or not all(t is None or isinstance(t, str) for t in texts):
+            raise BadInput("scan and flag need a list of texts", "write [text] for a single one")
         packed = tokens.pack(texts)
         policy = verdict.policy_named(preset)
         return scan_batch(self._scanner(stride), packed.data, packed.offsets, policy=policy)
