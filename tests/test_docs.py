@@ -74,9 +74,15 @@ def test_commands_in_the_docs_exist(name: str) -> None:
 
 
 def test_the_check_sees_commands() -> None:
-    assert ["unseen", "apply", "RUN/", "--policy", "examples/policy.yaml", "-o", "RUN2/"] in commands_in(
-        "README.md"
-    )
+    assert [
+        "unseen",
+        "apply",
+        "RUN/",
+        "--policy",
+        "examples/policy.yaml",
+        "-o",
+        "RUN2/",
+    ] in commands_in("README.md")
     assert sum(len(commands_in(name)) for name in NAMES) > 15
 
 

@@ -166,7 +166,12 @@ def refuse_inside(run: pathlib.Path, pool: Sequence[str]) -> None:
     for given in pool:
         fixed = re.split(r"[*?\[]", given)[0]
         if fixed != given and "**" not in given:
-            continue  # a plain glob names files, it does not walk into the run folder
+            pattern = os.path.abspath(given)
+            if any(p.match(pattern) for p in (run.resolve(), *run.resolve().parents)):
+                raise BadSetting(
+                    f"{run} lies inside the pool {given}", "name a folder outside it with -o"
+                )
+            continue  # a plain glob walks only into folders that match it
         root = pathlib.Path(fixed if fixed == given else os.path.dirname(fixed) or ".")
         if root.is_dir() and run.resolve().is_relative_to(root.resolve()):
             raise BadSetting(f"{run} lies inside the pool {given}", "name a folder outside it with -o")
@@ -281,14 +286,10 @@ def finish_shard(task: Task, facts: FileFacts, bad: Sequence[BadRow], counts: di
     copies = [run / "clean" / shard.name, run / "removed" / shard.name]
     bad_path = run / "bad" / f"{shard.name}.jsonl"
     if settings.dry_run:
-        for stale in [*copies, bad_path]:
-            stale.unlink(missing_ok=True)
         if bad:  # a report, not a copy of the pool: `apply` must know what was never read
             write_bad(bad, bad_path)
             outputs[f"bad/{shard.name}.jsonl"] = facts_of(bad_path)
     else:
-        for stale in [copies[1], bad_path]:
-            stale.unlink(missing_ok=True)
         written = split_shard(
             shard,
             removed=removed,
@@ -308,6 +309,13 @@ def finish_shard(task: Task, facts: FileFacts, bad: Sequence[BadRow], counts: di
         ):
             if digest is not None:
                 outputs[name] = {"size_bytes": size, "xxh3_128": digest}
+    for name, path in (
+        (f"clean/{shard.name}", copies[0]),
+        (f"removed/{shard.name}", copies[1]),
+        (f"bad/{shard.name}.jsonl", bad_path),
+    ):
+        if name not in outputs:  # of an earlier decision
+            path.unlink(missing_ok=True)
     kept = facts.rows - len(removed) - len(bad)
     manifest.write_json(
         manifest.done_path(run, shard.name),
@@ -424,7 +432,7 @@ def apply_shard(source: str, task: Task) -> None:
     record = manifest.finished(pathlib.Path(source), shard.name, shard.size_bytes)
     assert record is not None
     policy = verdict.Policy.model_validate(task.settings.policy)
-    table = pq.read_table(pathlib.Path(source) / "matches" / f"{shard.name}.parquet")
+    table, bad = recorded(pathlib.Path(source), shard.name)
     columns = {
         name: table[name].to_numpy() for name in ("score", "coverage", "evidence", "suite", "split")
     }
@@ -433,7 +441,6 @@ def apply_shard(source: str, task: Task) -> None:
     table = table.set_column(place, table.schema.field(place), pa.array(decided, pa.string()))
     with matches_file(run / "matches" / f"{shard.name}.parquet") as write:
         write(table)
-    bad = quarantined(pathlib.Path(source) / "bad" / f"{shard.name}.jsonl")
     if len(bad) != record["counts"]["bad"]:
         raise BadRun(
             f"{source}/bad/{shard.name}.jsonl lists {len(bad)} rows,"
@@ -444,6 +451,18 @@ def apply_shard(source: str, task: Task) -> None:
     carried = ("null_rows", "text_bytes", "crowded_segments", "hurried_chains")
     finish_shard(task, facts, bad, {name: record["counts"][name] for name in carried})
     engines.tick(shard.size_bytes, facts.rows, len(table), 0)
+
+
+def recorded(run: pathlib.Path, shard: str) -> tuple[pa.Table, list[BadRow]]:
+    """Matches and bad rows of a scanned shard. Raises BadRun when they cannot be read."""
+    try:
+        table = pq.read_table(run / "matches" / f"{shard}.parquet")
+        return table, quarantined(run / "bad" / f"{shard}.jsonl")
+    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+        raise BadRun(
+            f"what was recorded of {shard} in {run} cannot be read: {error}",
+            "run the scan again in a new folder",
+        ) from error
 
 
 def quarantined(path: pathlib.Path) -> list[BadRow]:
