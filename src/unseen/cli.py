@@ -306,7 +306,7 @@ def compiling() -> None:
     from unseen.scan import is_compiled
 
     if not is_compiled():
-        note = "compiling the kernels, once for each installation (about 20 s) ..."
+        note = "compiling the kernels, once for each installation (about half a minute) ..."
         print(note, file=sys.stderr)  # noqa: T201
 
 
