@@ -5,7 +5,8 @@ know arrays only. They never raise, never allocate in proportion to their input 
 return counts; the callers in `tokens`, `index` and `scan` validate.
 
 Order of the file: machine words, tokens, n-grams, seeds, chains, alignment, published score, answers,
-and `scan_texts`, which calls them in that order and is the function to read first.
+and `scan_texts`, which calls them in that order and is the function to read first. At the end, apart
+from the detector: JSON lines, checked and unescaped into a batch for `pool`.
 
 Units: "bytes" are offsets into a batch's `data`, "tokens" are positions in the current segment of a
 document, "items" are rows of the reference set. A token is a uint32: 31 bits of hash, and bit 0 set

@@ -309,13 +309,9 @@ def finish_shard(task: Task, facts: FileFacts, bad: Sequence[BadRow], counts: di
         ):
             if digest is not None:
                 outputs[name] = {"size_bytes": size, "xxh3_128": digest}
-    for name, path in (
-        (f"clean/{shard.name}", copies[0]),
-        (f"removed/{shard.name}", copies[1]),
-        (f"bad/{shard.name}.jsonl", bad_path),
-    ):
-        if name not in outputs:  # of an earlier decision
-            path.unlink(missing_ok=True)
+    for stale in (*copies, bad_path):
+        if stale.relative_to(run).as_posix() not in outputs:  # of an earlier decision
+            stale.unlink(missing_ok=True)
     kept = facts.rows - len(removed) - len(bad)
     manifest.write_json(
         manifest.done_path(run, shard.name),
