@@ -11,6 +11,7 @@ import random
 import string
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
@@ -20,6 +21,12 @@ import naive
 from unseen import index as index_module
 from unseen import kernels, scan, tokens
 from unseen.scan import Index
+
+# Kernels without an entry from Python, compiled here with one.
+align, measure_path, sort_words, trim_path = (
+    numba.njit(error_model="numpy")(part.py_func)
+    for part in (kernels.align, kernels.measure_path, kernels.sort_words, kernels.trim_path)
+)
 
 for name, examples in (("small", 60), ("ci", 300), ("nightly", 5000)):
     settings.register_profile(
@@ -495,7 +502,7 @@ def test_what_half_of_a_suite_shares_is_its_template(sharing: int) -> None:
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 2**20), max_size=200))
 def test_sort_words_sorts(values: list[int]) -> None:
     word = np.array([*values, 7], np.uint64)
-    kernels.sort_words(word, np.zeros(len(word), np.uint64), len(values))
+    sort_words(word, np.zeros(len(word), np.uint64), np.zeros(257, np.int64), len(values))
     assert word.tolist() == [*sorted(values), 7]
 
 
@@ -511,7 +518,7 @@ def test_an_alignment_is_a_best_one(question: list[int], text: list[int], low: i
     weight = np.array([0.0, 0.25, 1.5, 2.0, 3.25, 8.0], np.float32)[question]
     low = min(low, len(text))
     window = kernels.make_scratch().window
-    kernels.align(
+    align(
         tokens.frozen(np.array(question, np.uint32)), tokens.frozen(weight),
         np.array([*text, 0], np.uint32), low, len(text), limit, window,
     )  # fmt: skip
@@ -580,7 +587,7 @@ def test_the_measures_of_an_alignment(steps: list[int | None], seed: int) -> Non
     expected = naive.measure(asked, naive.tokenize(" ".join(text)), path)
     hashed = tokens.tokenize([" ".join(question), " ".join(text)])
     cut = int(hashed.ptr[1])
-    covered, found, holes, ends, foreign, first, last, missing, changed = kernels.measure_path(
+    covered, found, holes, ends, foreign, first, last, missing, changed = measure_path(
         tokens.frozen(hashed.token[:cut].copy()), tokens.frozen(np.array(signed, np.float32)),
         hashed.token[cut:].copy(), np.array(path, np.int32),
     )  # fmt: skip
@@ -602,7 +609,7 @@ def path_of(steps: list[int | None]) -> list[int]:
 def test_trimming_drops_what_stands_apart(steps: list[int | None]) -> None:
     path = path_of(steps)
     trimmed = np.array([*path, -1], np.int32)
-    kernels.trim_path(trimmed, len(path))
+    trim_path(trimmed, len(path))
     naive.trim(path)
     assert trimmed.tolist() == [*path, -1]
 

@@ -184,6 +184,7 @@ def scan(
     Example: unseen scan pool/ --index INDEX/ -o RUN/
     """
     compiling()
+    start_workers(workers)
     from unseen import pipeline
 
     settings = pipeline.Settings(
@@ -228,10 +229,11 @@ def apply(
 
     Example: unseen apply RUN/ --preset published -o RUN-published/
     """
-    from unseen import pipeline
-
     if dry_run and out is None:
         raise BadSetting("--dry-run needs a new folder", "name one with -o")
+    start_workers(workers)
+    from unseen import pipeline
+
     with progress_bar() as (clock, _, on_progress):
         summary = pipeline.apply_run(
             run,
@@ -301,12 +303,20 @@ def document(name: str, text_field: str) -> str:
         ) from error
 
 
+def start_workers(workers: int) -> None:
+    """Let another process import what workers need while this one does."""
+    from unseen import engines
+
+    if (workers or engines.default_workers()) > 1:
+        engines.prepare("unseen.cli", "unseen.pipeline")
+
+
 def compiling() -> None:
     """Say so when the kernels have to be compiled first, which happens once per machine."""
     from unseen.scan import is_compiled
 
     if not is_compiled():
-        note = "compiling the kernels, once for each installation (about half a minute) ..."
+        note = "compiling the kernels, once for each installation (about 20 seconds) ..."
         print(note, file=sys.stderr)  # noqa: T201
 
 

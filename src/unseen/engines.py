@@ -10,6 +10,7 @@ import concurrent.futures
 import contextlib
 import multiprocessing
 import multiprocessing.connection
+import multiprocessing.forkserver
 import os
 import signal
 import threading
@@ -25,6 +26,10 @@ TICKS = 4  # numbers a running task may add up for the progress bar
 POLL_SECONDS = 0.2
 
 _counts: Any = None  # this worker's view of the shared numbers, set by _start
+
+
+# A fork of this process could inherit a lock that one of its threads holds. A fork server has one thread.
+START_METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
 class Outcome(NamedTuple):
@@ -56,7 +61,7 @@ def local(
                 outcome = attempt(function, task)
             yield outcome
         return
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context(START_METHOD)
     shared = context.Array("q", TICKS)
     with concurrent.futures.ProcessPoolExecutor(
         min(workers, len(tasks)), mp_context=context, initializer=_start, initargs=(shared,)
@@ -84,6 +89,14 @@ def local(
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def prepare(*modules: str) -> None:
+    """Begin to start workers: a process imports `modules` meanwhile, and each worker is a fork of it."""
+    if START_METHOD == "forkserver":
+        multiprocessing.forkserver.set_forkserver_preload(list(modules))
+        with _ignoring_interrupt():
+            multiprocessing.forkserver.ensure_running()
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ from unseen.files import (
     list_shards,
 )
 from unseen.pool import OnBadRow, ShardReader, TextField, compile_reader, read_batches
-from unseen.scan import Found, Index, Scanner, find_matches, to_table
+from unseen.scan import Found, Index, Scanner, find_matches, is_compiled, to_table
 from unseen.write import split_shard, write_bad
 
 CUT_CONTEXT = 200  # characters cut on either side of a match by `remove="span"`, as GPT-3 did
@@ -179,8 +179,22 @@ def refuse_inside(run: pathlib.Path, pool: Sequence[str]) -> None:
 
 def warm_up(opened: Index) -> None:
     """Compile the kernels, or load them from the cache, before workers start and all need them."""
+    if not is_compiled() and engines.default_workers() > 1:  # those that read beside those that scan
+        for outcome in engines.local(
+            functools.partial(compile_half, str(opened.path)), (True, False), workers=2
+        ):
+            if outcome.error is not None:
+                raise outcome.error
     opened.scan(["warm up"])
     compile_reader()
+
+
+def compile_half(index: str, scans: bool) -> None:
+    """Compile the kernels that scan, or those that read, into the cache."""
+    if scans:
+        Index.open(index).scan(["warm up"])
+    else:
+        compile_reader()
 
 
 def run_tasks(
