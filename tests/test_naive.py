@@ -90,6 +90,19 @@ def test_tokens_are_the_same(text: str) -> None:
     check_tokens(text)
 
 
+SHORT = st.text("ab1Zé字。’…‐\u00a0\u00adя\u0301½", min_size=1, max_size=4)
+
+
+@MANY
+@given(st.lists(SHORT | st.sampled_from(("a", "it", "mat.")), max_size=24), st.integers(0, 64))
+@example(["字。", *"abcdefgh"], 0)
+@example([*"abc", "é。", *"defghij"], 60)
+def test_short_foreign_words_among_plain_ones(some: list[str], pad: int) -> None:
+    """Eight words are hashed at a time, and those that are not ASCII are put in afterwards."""
+    check_tokens("." * pad + " ".join(some))
+    check_tokens("x" * pad + "".join(some))
+
+
 @given(st.text(st.characters(codec=None, exclude_categories=()), max_size=60))
 def test_tokens_of_any_code_points_are_the_same(text: str) -> None:
     check_tokens(text)

@@ -56,6 +56,7 @@ COUNTERS = 7
 
 U0 = np.uint64(0)
 U1 = np.uint64(1)
+U2 = np.uint64(2)
 U6 = np.uint64(6)
 U8 = np.uint64(8)
 U12 = np.uint64(12)
@@ -207,11 +208,15 @@ def make_scratch() -> Scratch:
     )  # fmt: skip
 
 
-# error_model: no check for division by zero. A `part` has no entry from Python, which saves a third of
-# the time to compile; a `stage` is compiled as part of its callers only.
-kernel = njit(cache=True, error_model="numpy", no_cfunc_wrapper=True)
-part = njit(cache=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
-stage = njit(cache=True, error_model="numpy", inline="always")
+# error_model: no check for division by zero. _nrt: without it each call counts references to each array,
+# two atomic operations for every one, which made text that is not ASCII 10 times slower; nothing here
+# allocates. A `part` has no entry from Python, which saves a third of the time to compile; a `stage` is
+# compiled as part of its callers only.
+kernel = njit(cache=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True)
+part = njit(
+    cache=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True, no_cpython_wrapper=True
+)
+stage = njit(cache=True, error_model="numpy", _nrt=False, inline="always")
 
 
 # --- machine words -----------------------------------------------------------------------------------
@@ -249,6 +254,30 @@ def token_mask64(typingctx, array, index):
         foreign = builder.icmp_unsigned(">=", block, splat(0x80))
         bits = builder.or_(builder.or_(letter, digit), foreign)
         return builder.bitcast(bits, ir.IntType(64))
+
+    return types.uint64(array, types.int64), codegen
+
+
+@intrinsic
+def punctuation_mask64(typingctx, array, index):
+    """One bit for each U+2010 to U+2027 (dashes, quotes, ellipses) whose three bytes lie in the 64 at
+    `index`: that of its first byte."""
+
+    def codegen(context, builder, signature, args):
+        lanes = ir.VectorType(ir.IntType(8), 64)
+        i64 = ir.IntType(64)
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        pointer = builder.bitcast(builder.gep(data, [args[1]]), lanes.as_pointer())
+        block = builder.load(pointer, align=1)
+
+        def bits(comparison, vector, value):
+            constant = ir.Constant(lanes, [value] * 64)
+            return builder.bitcast(builder.icmp_unsigned(comparison, vector, constant), i64)
+
+        third = bits("<", builder.sub(block, ir.Constant(lanes, [0x90] * 64)), 0x18)
+        second = builder.lshr(bits("==", block, 0x80), ir.Constant(i64, 1))
+        third = builder.lshr(third, ir.Constant(i64, 2))
+        return builder.and_(builder.and_(bits("==", block, 0xE2), second), third)
 
     return types.uint64(array, types.int64), codegen
 
@@ -368,6 +397,7 @@ def _foreign_run(data, first, last, more, table, token, start, end, count, limit
     byte): fewer bytes than asked for when less than 32 places are left before `limit`, or when the
     last token may go on; it is then read again. Cost: linear in the bytes.
     """
+    pages, entries, expansions = table
     state = WORD_SEED
     word = U0
     filled = U0  # bytes in `word`
@@ -383,23 +413,84 @@ def _foreign_run(data, first, last, more, table, token, start, end, count, limit
             anchor = i
             anchor_count = count
         lead = np.int64(data[i])
-        if lead < 0x80:  # a letter or digit: what else is ASCII ends a run
+        if lead < 0x80:  # letters and digits: what else is ASCII ends a run
             if begin < 0:
                 begin = i
                 begin_count = count
-            word |= np.uint64(lead | 0x20) << (filled * U8)
-            filled += U1
-            if filled == U8:
-                state = _mix(state, word)
-                word = U0
-                filled = U0
-            if lead < 0x3A:
+            eight = load64(data, i)
+            length = min(trailing_zeros(eight & HIGH_BITS) // U8, np.uint64(last - i))
+            keep = ALL if length >= U8 else ALL >> (U64 - length * U8)
+            if ~eight & LETTER_BITS & keep != U0:
                 has_digit = U1
-            i += 1
+            eight = (eight | CASE_BITS) & keep
+            word |= eight << (filled * U8)
+            filled += length
+            if filled >= U8:
+                state = _mix(state, word)
+                filled -= U8
+                word = U0
+                if filled > U0:
+                    word = eight >> ((length - filled) * U8)
+            i += np.int64(length)
             stop = i
             continue
+        if begin < 0 and 0xE0 <= lead < 0xF0:  # scripts of one token a character, and their signs
+            kind = U0
+            while i + 3 < last and count + 32 <= limit:
+                three = load64(data, i)
+                if three & np.uint64(0xF0) != np.uint64(0xE0):
+                    break
+                point = np.int64(
+                    (three & np.uint64(0x0F)) << U12
+                    | (three >> np.uint64(2)) & np.uint64(0xFC0)
+                    | (three >> np.uint64(16)) & np.uint64(0x3F)
+                )
+                entry = entries[np.int64(pages[point >> 8]) * 256 + (point & 255)]
+                kind = entry >> U40
+                if kind != SINGLE and kind != SEPARATOR:
+                    break
+                if kind == SINGLE:  # nothing is written for a sign: the next place may be in use
+                    token[count] = _finish(_mix(WORD_SEED, entry & LOW32), U0)
+                    start[count] = i
+                    end[count] = i + 3
+                    count += 1
+                i += 3
+            if i >= last or count + 32 > limit or begin < 0 and data[i] < 0x80:
+                continue
+            anchor = i
+            anchor_count = count
+            lead = np.int64(data[i])
         if more and last - i < 4:
             break  # perhaps only part of a code point
+        if 0xC3 <= lead < 0xE0 and i + 1 < last:  # letters of two bytes, each one letter when folded
+            while i + 1 < last and 0xC3 <= data[i] < 0xE0 and not (more and last - i < 4):
+                point = (np.int64(data[i]) & 0x1F) << 6 | (np.int64(data[i + 1]) & 0x3F)
+                entry = entries[np.int64(pages[point >> 8]) * 256 + (point & 255)]
+                if entry >> U40 != LETTER:
+                    break
+                if begin < 0:
+                    begin = i
+                    begin_count = count
+                payload = entry & LOW32
+                length = (entry >> U32) & BYTE
+                word |= payload << (filled * U8)
+                filled += length
+                if filled >= U8:
+                    state = _mix(state, word)
+                    filled -= U8
+                    word = U0
+                    if filled > U0:
+                        word = payload >> ((length - filled) * U8)
+                i += 2
+                stop = i
+            if i >= last or data[i] < 0x80:
+                continue
+            if begin < 0:
+                anchor = i
+                anchor_count = count
+            lead = np.int64(data[i])
+            if more and last - i < 4:
+                break
         before = count
         size = 1
         if 0xC2 <= lead < 0xE0 and i + 1 < last:
@@ -423,7 +514,7 @@ def _foreign_run(data, first, last, more, table, token, start, end, count, limit
         else:
             point = 0  # not UTF-8: callers refuse such text, so a separator will do
         point = min(point, 0x10FFFF)
-        entry = table.entries[np.int64(table.pages[point >> 8]) * 256 + (point & 255)]
+        entry = entries[np.int64(pages[point >> 8]) * 256 + (point & 255)]
         if entry >> U40 == SINGLE and begin < 0:
             token[count] = _finish(_mix(WORD_SEED, entry & LOW32), U0)
             start[count] = i
@@ -438,7 +529,7 @@ def _foreign_run(data, first, last, more, table, token, start, end, count, limit
             base = np.int64(entry & LOW32)
         for p in range(parts):
             if parts > 1:
-                entry = table.expansions[base + p]
+                entry = expansions[base + p]
             kind = entry >> U40
             if kind == SKIP:
                 if begin >= 0:
@@ -500,7 +591,8 @@ def find_runs(data, first, last, begin, stop):
     """Runs of token bytes (see `token_mask64`) in data[first:last].
 
     data uint8[] with 64 more readable bytes; out: begin and stop int64[], the first byte of each run
-    and the byte after it. Stops before a block when fewer than 80 places are left. A run that reaches
+    and the byte after it. Common punctuation that is not ASCII ends a run, mostly: where it does not,
+    `_foreign_run` finds it. Stops before a block when fewer than 80 places are left. A run that reaches
     the last byte looked at is closed there. Returns (number of runs, byte to go on from). Cost: linear,
     two branches a block.
     """
@@ -511,9 +603,12 @@ def find_runs(data, first, last, begin, stop):
     position = first
     while position < last and begun <= limit:
         mask = token_mask64(data, position)
+        signs = punctuation_mask64(data, position)
         left = last - position
         if left < 64:
             mask &= (U1 << np.uint64(left)) - U1
+            signs &= ((U1 << np.uint64(left)) - U1) >> U2
+        mask &= ~(signs | signs << U1 | signs << U2)
         before = mask << U1 | carry
         carry = mask >> U63
         bits = mask & ~before
@@ -579,31 +674,39 @@ def tokenize(data, first, last, table, segment):
         while r < runs:
             if count + 96 > limit:
                 return count, begin[r]
-            if data[begin[r]] < 0x80:
-                odd = hash_runs8(data, begin, stop, r, token, start, end, count)
-                plain = min(np.int64(trailing_zeros(odd)), 8, runs - r - (1 if cut else 0))
+            odd = hash_runs8(data, begin, stop, r, token, start, end, count)
+            lanes = min(8, runs - r)
+            if cut and r + lanes == runs:
+                odd |= U1 << np.uint64(lanes - 1)
+            while lanes > 0:
+                plain = min(np.int64(trailing_zeros(odd)), lanes)
                 count += plain
                 r += plain
-                if plain == 8 or r == runs:
-                    continue
-            more = cut and r == runs - 1
-            hashed = np.uint32(0)
-            if data[begin[r]] < 0x80 and not more:
-                hashed = _long_run(data, begin[r], stop[r])
-            if hashed != 0:
-                token[count] = hashed
-                start[count] = begin[r]
-                end[count] = stop[r]
-                count += 1
-            else:
-                count, read = _foreign_run(
-                    data, begin[r], stop[r], more, table, token, start, end, count, limit
-                )
-                if more:
-                    reached = read
-                elif read < stop[r]:
-                    return count, read
-            r += 1
+                lanes -= plain
+                if lanes == 0:
+                    break
+                odd >>= np.uint64(plain)
+                more = cut and r == runs - 1
+                before = count
+                hashed = np.uint32(0)
+                if stop[r] - begin[r] > 16 and not more:
+                    hashed = _long_run(data, begin[r], stop[r])
+                if hashed != 0:
+                    token[count] = hashed
+                    start[count] = begin[r]
+                    end[count] = stop[r]
+                    count += 1
+                else:
+                    count, read = _foreign_run(
+                        data, begin[r], stop[r], more, table, token, start, end, count, limit
+                    )
+                    if more:
+                        reached = read
+                    elif read < stop[r]:
+                        return count, read
+                r += 1
+                lanes = lanes - 1 if count == before + 1 else 0  # the other lanes stay where they are
+                odd >>= U1
         piece = piece * 4 if reached == position else PIECE
         position = reached
     return count, last
@@ -1634,6 +1737,29 @@ def _line_end(data, i, end):
             return min(i + np.int64(trailing_zeros(feeds)), end)
         i += 64
     return end
+
+
+@kernel
+def line_ends(data, out):
+    """Places after each line feed of data (uint8[]). Out: out int64[], those that fit. Returns how many
+    there are. Cost: linear, one branch per 64 bytes and line."""
+    count = 0
+    i = 0
+    while i + 64 <= data.shape[0]:
+        feeds = least_mask64(data, i, 10) & ~least_mask64(data, i, 11)
+        while feeds != U0:
+            if count < out.shape[0]:
+                out[count] = i + np.int64(trailing_zeros(feeds)) + 1
+            count += 1
+            feeds &= feeds - U1
+        i += 64
+    while i < data.shape[0]:
+        if data[i] == 10:
+            if count < out.shape[0]:
+                out[count] = i + 1
+            count += 1
+        i += 1
+    return count
 
 
 @part

@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from unseen import kernels
 from unseen.errors import BadInput, BadSetting
 from unseen.files import (
     BadRow,
@@ -306,7 +307,12 @@ def _row_spans(block: memoryview) -> tuple[Ints, Ints]:
     """int64[rows] start and end of the lines that are not blank, in bytes; ends include the line
     feed."""
     data = np.frombuffer(block, np.uint8)
-    ends = np.flatnonzero(data == ord("\n")) + 1
+    ends = np.empty(len(data) // 64, np.int64)
+    count = kernels.line_ends(data, ends)
+    if count > len(ends):
+        ends = np.empty(count, np.int64)
+        kernels.line_ends(data, ends)
+    ends = ends[:count]
     if not len(ends) or ends[-1] != len(data):
         ends = np.append(ends, len(data))
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
