@@ -373,6 +373,47 @@ def trailing_zeros(typingctx, word):
     return types.uint64(types.uint64), codegen
 
 
+@intrinsic
+def count_ones(typingctx, word):
+    """Set bits of a uint64."""
+
+    def codegen(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def filter_mask8(typingctx, words, gram, index, shift):
+    """A bit for each of the n-grams gram[index:index + 8] (uint64[]) whose two bits are set in the
+    filter (see `fill_filter`)."""
+
+    def codegen(context, builder, signature, args):
+        i64 = ir.IntType(64)
+        lanes = ir.VectorType(i64, 8)
+        filter_data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        gram_data = context.make_array(signature.args[1])(context, builder, args[1]).data
+        pointer = builder.bitcast(builder.gep(gram_data, [args[2]]), lanes.as_pointer())
+        h = builder.load(pointer, align=8)
+        word = ir.Constant(lanes, ir.Undefined)
+        for lane in range(8):
+            place = builder.extract_element(h, ir.IntType(32)(lane))
+            place = builder.lshr(place, args[3])
+            loaded = builder.load(builder.gep(filter_data, [place]), align=8)
+            word = builder.insert_element(word, loaded, ir.IntType(32)(lane))
+
+        def splat(value):
+            return ir.Constant(lanes, [value] * 8)
+
+        first = builder.lshr(word, builder.and_(h, splat(63)))
+        second = builder.lshr(word, builder.and_(builder.lshr(h, splat(6)), splat(63)))
+        both = builder.and_(builder.and_(first, second), splat(1))
+        mask = builder.bitcast(builder.icmp_unsigned("!=", both, splat(0)), ir.IntType(8))
+        return builder.zext(mask, i64)
+
+    return types.uint64(words, gram, types.int64, types.uint64), codegen
+
+
 # --- tokens ------------------------------------------------------------------------------------------
 
 
@@ -612,15 +653,19 @@ def find_runs(data, first, last, begin, stop):
         before = mask << U1 | carry
         carry = mask >> U63
         bits = mask & ~before
-        while bits != U0:
-            begin[begun] = position + np.int64(trailing_zeros(bits))
-            begun += U1
-            bits &= bits - U1
+        place, begun = begun, begun + count_ones(bits)
+        while place < begun:  # eight at a time, whether there are as many or not: few branches
+            for _ in range(8):
+                begin[place] = position + np.int64(trailing_zeros(bits))
+                place += U1
+                bits &= bits - U1
         bits = before & ~mask
-        while bits != U0:
-            stop[stopped] = position + np.int64(trailing_zeros(bits))
-            stopped += U1
-            bits &= bits - U1
+        place, stopped = stopped, stopped + count_ones(bits)
+        while place < stopped:
+            for _ in range(8):
+                stop[place] = position + np.int64(trailing_zeros(bits))
+                place += U1
+                bits &= bits - U1
         position += 64
     position = min(position, last)
     if stopped < begun:
@@ -871,18 +916,21 @@ def find_hits(index, gram, grams, step, base, hits):
 
     index Grams, gram uint64[grams]; only every `step`-th position of the document is looked at,
     `base` tokens of it lie before the segment. Out: hits Hits (position, slot). Returns their number.
-    Two passes: the filter, without branches, so that its cache misses overlap; then the table for
-    what is left.
+    Two passes: the filter, eight n-grams at a time, so that its cache misses overlap; then the table
+    for what is left.
     """
-    words = index.filter
     position = hits.position
-    shift = U64 - trailing_zeros(np.uint64(words.shape[0]))
+    shift = U64 - trailing_zeros(np.uint64(index.filter.shape[0]))
     found = U0
-    for i in range((step - base % step) % step, grams, step):
-        h = gram[i]
-        bits = U1 << (h & U63) | U1 << ((h >> U6) & U63)
-        position[found] = i
-        found += U1 if words[h >> shift] & bits == bits else U0
+    for i in range(0, grams, 8):
+        mask = filter_mask8(index.filter, gram, i, shift)
+        if grams - i < 8:
+            mask &= (U1 << np.uint64(grams - i)) - U1
+        while mask != U0:
+            p = i + np.int64(trailing_zeros(mask))
+            position[found] = p
+            found += U1 if (base + p) % step == 0 else U0
+            mask &= mask - U1
     bucket_shift = U64 - trailing_zeros(np.uint64(index.bucket.shape[0] - 1))
     kept = 0
     for f in range(found):
