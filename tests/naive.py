@@ -41,7 +41,7 @@ MIN_COPY_INFORMATION, MIN_EDITED_INFORMATION, EDITED_SLOPE = 27.0, 36.0, 25.0
 WHOLE_COVERAGE, MIN_NEAR_COVERAGE = 0.97, 0.65
 COPIED_OVERLAP, MIN_ANSWER_OVERLAP = 0.6, 0.5
 MAX_CHANGED_NUMBERS = 0.15
-REMOVED = ("question+answer", "question", "near")
+REMOVED = ("question+answer", "question", "near", "canary")
 CLOSE = 1e-4
 
 # --- tokens ------------------------------------------------------------------------------------------
@@ -266,8 +266,11 @@ class Detector:
             row["evidence"] = self.evidence(row)
             removed = row["evidence"] in REMOVED
             if preset == "published":
-                removed = self.reaches(row["score"], FLAGGED - 1e-6)
+                scored = row["evidence"] not in ("solution", "canary")
+                removed = scored and self.reaches(row["score"], FLAGGED - 1e-6)
             row["verdict"] = "remove" if removed else "keep"
+            if row["evidence"] == "solution" and preset == "default":
+                row["verdict"] = "review"
         return sorted(rows, key=lambda row: (row["start"], row["number"]))
 
     def judge(self, question: Question, chain: Chain, doc: Document) -> list[dict]:
@@ -378,6 +381,8 @@ class Detector:
         """
         coverage, told, needed = row["coverage"], row["information"], MIN_COPY_INFORMATION
         whole = self.reaches(coverage, WHOLE_COVERAGE)
+        if row["item"].split("/")[-2] == "canary":
+            return "canary" if whole else "partial"
         if not self.reaches(coverage, MIN_NEAR_COVERAGE):
             return "partial"
         if row["numbers_changed"] > MAX_CHANGED_NUMBERS * row["numbers"]:
@@ -385,6 +390,8 @@ class Detector:
         if not whole and not self.reaches(row["question_overlap"], COPIED_OVERLAP):
             told -= row["cut_off"]
             needed = MIN_EDITED_INFORMATION + EDITED_SLOPE * (WHOLE_COVERAGE - coverage)
+        if f"/{row['item']}".split("/")[-3] == "solution":
+            return "solution" if self.reaches(told, needed) else "partial"
         answered = self.reaches(row["answer_overlap"], MIN_ANSWER_OVERLAP)
         if answered and self.reaches(told + row["answer_information"], needed):
             return "question+answer"

@@ -181,8 +181,8 @@ class Maker:
         rng.shuffle(correct)
         self.items.append(
             {
-                "suite": rng.choice("ab") if kind != "template" else "t",
-                "split": "test",
+                "suite": rng.choice(("a", "b", "a/solution")) if kind != "template" else "t",
+                "split": rng.choice(("test", "test", "test", "canary")),
                 "item": str(len(self.items)),
                 "language": rng.choice((None, None, "en", "xx")),
                 "question": " ".join(question),

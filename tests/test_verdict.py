@@ -85,7 +85,7 @@ def test_a_match_must_tell_enough(given: dict[str, Any], kind: str) -> None:
 
 
 def test_all_evidence_is_named_in_the_records() -> None:
-    shown = {"question", "question+answer", "near", "template", "partial"}
+    shown = {"question", "question+answer", "near", "template", "solution", "canary", "partial"}
     assert shown == set(EVIDENCE)
 
 
@@ -123,7 +123,8 @@ def test_the_default_goes_by_evidence(kind: str, expected: str) -> None:
 def test_the_published_preset_goes_by_score_alone() -> None:
     published = verdict.PRESETS["published"]
     for kind in EVIDENCE:
-        assert decided(published, evidence=kind, score=0.8) == "remove"
+        indexed = kind not in ("solution", "canary")  # the published rule has neither
+        assert decided(published, evidence=kind, score=0.8) == ("remove" if indexed else "keep")
         assert decided(published, evidence=kind, score=0.79) == "keep"
 
 
@@ -223,3 +224,24 @@ def test_a_missing_policy_or_preset_is_named(tmp_path: Path) -> None:
 def test_policies_do_not_change() -> None:
     with pytest.raises(pydantic.ValidationError):
         verdict.PRESETS["default"].name = "other"  # type: ignore[misc]
+
+
+# ---- solutions and canaries ----------------------------------------------------------------------
+
+
+def test_a_solution_is_evidence_of_its_own_and_for_review() -> None:
+    assert evidence(suite="humaneval/solution") == "solution"
+    assert evidence(suite="humaneval/solution", coverage=0.9, question_overlap=0.7) == "solution"
+    assert evidence(suite="humaneval/solution", information=1.0) == "partial"
+    assert evidence(suite="solution") == "question"
+    found = columns(suite="humaneval/solution", evidence="solution")
+    assert verdict.verdict_of(found, verdict.PRESETS["default"]).tolist() == ["review"]
+    high = columns(suite="humaneval/solution", evidence="solution", score=1.0)
+    assert verdict.verdict_of(high, verdict.PRESETS["published"]).tolist() == ["keep"]
+
+
+def test_a_canary_counts_whole_or_not_at_all() -> None:
+    assert evidence(split="canary", information=1.0) == "canary"
+    assert evidence(split="canary", coverage=0.8) == "partial"
+    found = columns(split="canary", evidence="canary")
+    assert verdict.verdict_of(found, verdict.PRESETS["default"]).tolist() == ["remove"]

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Evidence = Literal["question+answer", "question", "near", "template", "partial"]
+Evidence = Literal[
+    "question+answer", "question", "near", "template", "solution", "canary", "partial"
+]
 
 ITEM_FIELDS = {
     "suite": "the benchmark task",
@@ -26,7 +28,11 @@ ITEM_FIELDS = {
     "passage": "text the question is about, or null",
 }
 
-EVIDENCE: tuple[Evidence, ...] = ("question+answer", "question", "near", "template", "partial")
+EVIDENCE: tuple[Evidence, ...] = (
+    "question+answer", "question", "near", "template", "solution", "canary", "partial",
+)  # fmt: skip
+SOLUTION = "/solution"  # ending of the name of a suite whose questions are another's reference solutions
+CANARY = "canary"  # the split of canary strings: strings that mark a benchmark's own files
 VERDICTS = ("keep", "review", "remove")
 
 MATCH_FIELDS = {
@@ -36,7 +42,7 @@ MATCH_FIELDS = {
     "split": "split of the item",
     "item": "id of the item",
     "language": "language of the item",
-    "evidence": "question+answer, question, near, template or partial",
+    "evidence": "question+answer, question, near, template, solution, canary or partial",
     "score": "the published score, 0..1 (flagged from 0.8)",
     "question_overlap": "idf-weighted share of the question's distinct 4-grams found, 0..1",
     "answer_overlap": "the same for the answer's 3-grams; an answer of up to 3 tokens: 0 or 1",

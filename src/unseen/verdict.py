@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pydantic
 
 from unseen.errors import BadSetting
-from unseen.records import EVIDENCE, VERDICTS, Evidence
+from unseen.records import CANARY, EVIDENCE, SOLUTION, VERDICTS, Evidence
 
 # Nats that a match must tell to be evidence; the curve behind these is in docs/design/003.
 MIN_COPY_INFORMATION = 27.0  # when the question stands there whole, or much of it word for word
@@ -57,9 +57,21 @@ class Policy(pydantic.BaseModel):
 PRESETS = {
     "default": Policy(
         name="default",
-        rules=[Rule(verdict="remove", evidence=("question+answer", "question", "near"))],
+        rules=[
+            Rule(verdict="remove", evidence=("question+answer", "question", "near", "canary")),
+            Rule(verdict="review", evidence=("solution",)),
+        ],
     ),
-    "published": Policy(name="published", rules=[Rule(verdict="remove", min_score=FLAGGED)]),
+    "published": Policy(  # which indexes no solutions, and knows no canaries
+        name="published",
+        rules=[
+            Rule(
+                verdict="remove",
+                evidence=("question+answer", "question", "near", "template", "partial"),
+                min_score=FLAGGED,
+            )
+        ],
+    ),
 }
 
 
@@ -92,8 +104,11 @@ def evidence_of(m: Columns) -> npt.NDArray[np.str_]:
 
     template: some numbers of the question are replaced by others. question+answer: the question stands
     there and its answer follows. question: it stands there whole. near: an edited or cut copy. Each
-    of the last three must tell enough to be itself (`needed_information`). partial: anything less.
+    of the last three must tell enough to be itself (`needed_information`), and is a solution where the
+    suite's questions are solutions. canary: a canary string, whole. partial: anything less.
     """
+    canary = np.asarray(m["split"]) == CANARY
+    solution = ~canary & matches_pattern(m["suite"], f"*{SOLUTION}")
     close = m["coverage"] >= MIN_NEAR_COVERAGE
     whole = m["coverage"] >= WHOLE_COVERAGE
     needed = needed_information(m)
@@ -101,12 +116,15 @@ def evidence_of(m: Columns) -> npt.NDArray[np.str_]:
     answer = np.where(m["answer_overlap"] >= MIN_ANSWER_OVERLAP, m["answer_information"], -np.inf)
     return np.select(
         [
+            canary & whole,
+            canary,
             close & (m["numbers_changed"] > MAX_CHANGED_NUMBERS * m["numbers"]),
+            solution & close & (told >= needed),
             close & (told + answer >= needed),
             whole & (told >= needed),
             close & (told >= needed),
         ],
-        ["template", "question+answer", "question", "near"],
+        ["canary", "partial", "template", "solution", "question+answer", "question", "near"],
         "partial",
     )
 

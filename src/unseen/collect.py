@@ -1,0 +1,232 @@
+"""A catalog to a reference set: load each benchmark, clean its fields, write its items.
+
+In: entries of a catalog. Out: a folder that `unseen index` reads,
+
+    REFS/  refs.json   items/SUITE/SPLIT.parquet, with `records.item_schema`
+
+refs.json says for every suite where it came from and what was done to it, and names the benchmarks
+that could not be loaded: "not audited" is never "clean". The same catalog and data give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from unseen import __version__, catalog, fields, records
+from unseen.catalog import Draft, Entry, Loaded, Unavailable
+from unseen.errors import BadInput, BadSetting
+from unseen.refs import readable
+
+FORMAT = 1
+CANARY_NOTE = "canary strings: each is an item of its own"
+
+Loads = Iterator[Loaded | Unavailable]
+
+
+def collect(
+    entries: Mapping[str, Entry],
+    out: str,
+    *,
+    keep_going: bool = False,
+    overwrite: bool = False,
+    splits: Sequence[str] | None = None,
+    data: Mapping[str, str] | None = None,
+    on_benchmark: Callable[[str, int, int], None] = lambda name, done, total: None,
+) -> dict[str, Any]:
+    """Write the reference set of the entries; returns what refs.json says.
+
+    splits: those to load of each benchmark; by default what its entry says, else train, validation and
+    test. data: local folders or files that stand for datasets, by dataset id. on_benchmark is told the
+    name of each benchmark before it is loaded, how many are done, and how many there are.
+
+    Raises Unavailable for the first benchmark that cannot be loaded, unless `keep_going`, which lists
+    them under `missing`; BadSetting when the folder is there already, or two entries make one suite.
+    """
+    folder = pathlib.Path(out)
+    if folder.exists() and not (overwrite and (folder / "refs.json").exists()):
+        raise BadSetting(f"{folder} is already there", "name another folder, or pass --overwrite")
+    partial = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    written: dict[tuple[str, str], dict[str, Any]] = {}
+    missing: list[Unavailable] = []
+    try:
+        for done, (name, entry) in enumerate(entries.items()):
+            on_benchmark(name, done, len(entries))
+            loaded, failed = parted(load(name, entry, splits, data or {}))
+            missing += failed
+            if failed and not keep_going:
+                raise failed[0]
+            facts = {(one.suite, one.split): one.facts for one in loaded}
+            for suite in suites_of(name, loaded, entry):
+                for split, drafts in suite.splits.items():
+                    key = (suite.name, split)
+                    if key in written:
+                        raise BadSetting(
+                            f"two entries of the catalog make the suite {suite.name}/{split}",
+                            "rename one of them",
+                        )
+                    file = file_of(suite.name, split)
+                    rows = write_items(suite.name, split, drafts, entry, partial / file)
+                    written[key] = {
+                        "suite": suite.name, "split": split, "file": file, "items": rows,
+                        "facts": facts.get((suite.name.removesuffix(records.SOLUTION), split), {}),
+                        "notes": suite.notes,
+                    }  # fmt: skip
+        header = {
+            "format": FORMAT,
+            "unseen": __version__,
+            "suites": [written[key] for key in sorted(written)],
+            "missing": [
+                {"suite": m.suite, "reason": m.reason, "hint": m.hint}
+                for m in sorted(missing, key=lambda m: (m.suite, m.reason))
+            ],
+        }
+        (partial / "refs.json").write_text(json.dumps(header, indent=1, ensure_ascii=False) + "\n")
+        if folder.exists():
+            shutil.rmtree(folder)
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return header
+
+
+def load(
+    name: str, entry: Entry, splits: Sequence[str] | None, data: Mapping[str, str]
+) -> Loads:
+    """The splits of one entry, from the adapter that its source names."""
+    chosen = splits or entry.splits
+    if entry.source == "lm-eval":
+        from unseen import lm_eval
+
+        yield from lm_eval.load(entry.tasks or [name], splits=chosen, data=data)
+    elif entry.source == "eval-framework":
+        from unseen import eval_framework
+
+        yield from eval_framework.load(entry.tasks or [name], splits=chosen, data=data)
+    else:
+        from unseen import sources
+
+        try:
+            yield from sources.load(name, entry, splits=chosen, data=data)
+        except Unavailable as error:
+            yield error
+
+
+def parted(loads: Loads) -> tuple[list[Loaded], list[Unavailable]]:
+    """What was loaded, and what was not. A split without items was not."""
+    loaded, failed = [], []
+    for one in loads:
+        if isinstance(one, Unavailable):
+            failed.append(one)
+        elif not one.drafts:
+            failed.append(
+                Unavailable(one.suite, f"its split {one.split} is empty", "leave the split out")
+            )
+        else:
+            loaded.append(one)
+    return loaded, failed
+
+
+def suites_of(name: str, loaded: Sequence[Loaded], entry: Entry) -> list[fields.Suite]:
+    """The suites of one entry, cleaned, each with all its splits; canaries as a split of the entry's."""
+    splits: dict[str, dict[str, list[Draft]]] = {}
+    for one in loaded:
+        splits.setdefault(one.suite, {}).setdefault(one.split, []).extend(numbered(one.drafts))
+    suites = {made.name: made for suite in splits for made in fields.cleaned(suite, splits[suite])}
+    if entry.canary and suites:
+        made = suites.setdefault(name, fields.Suite(name, {}, []))
+        made.splits[records.CANARY] = [{"item": text, "question": text} for text in entry.canary]
+        made.notes.append(CANARY_NOTE)
+    return list(suites.values())
+
+
+def numbered(drafts: Sequence[Draft]) -> list[Draft]:
+    """Drafts with an id each: their own, with a number behind it where it repeats, else the row."""
+    seen: dict[str, int] = {}
+    out = []
+    for row, draft in enumerate(drafts):
+        name = str(draft.get("item") or row)
+        seen[name] = seen.get(name, 0) + 1
+        name = name if seen[name] == 1 else f"{name}#{seen[name]}"
+        out.append(Draft(**{**draft, "item": name}))  # type: ignore[typeddict-item]
+    return out
+
+
+def file_of(suite: str, split: str) -> str:
+    """Where the items of a suite's split lie in the folder; unusual characters become `_`."""
+    parts = [re.sub(r"[^\w.+=-]", "_", part).strip(".") or "_" for part in [*suite.split("/"), split]]
+    return "items/" + "/".join(parts) + ".parquet"
+
+
+def write_items(
+    suite: str, split: str, drafts: Sequence[Draft], entry: Entry, path: pathlib.Path
+) -> int:
+    """One Parquet file of items; returns how many."""
+    if path.exists():
+        raise BadSetting(
+            f"the suite {suite}/{split} would be written to a file that another one has",
+            "rename one of them: names that differ in their unusual characters alone are not kept apart",
+        )
+    rows = []
+    for draft in drafts:
+        answers = [readable(answer) or "" for answer in draft.get("answers") or []]
+        rows.append(
+            {
+                "suite": suite,
+                "split": split,
+                "item": draft["item"],
+                "language": draft.get("language") or entry.language,
+                "question": readable(draft.get("question")),
+                "answers": answers,
+                "correct": list(draft.get("correct") or [True] * len(answers)),
+                "passage": readable(draft.get("passage")),
+            }
+        )
+    table = pa.Table.from_pylist(rows, schema=records.item_schema())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, compression="zstd")
+    return len(table)
+
+
+def read_header(refs: str) -> dict[str, Any] | None:
+    """refs.json of a folder; None for files, and for folders without one."""
+    path = pathlib.Path(refs) / "refs.json"
+    if not path.is_file():
+        return None
+    try:
+        return dict(json.loads(path.read_text()))
+    except ValueError as error:
+        raise BadInput(f"{path} cannot be read: {error}", "build the set again") from error
+
+
+def missing_of(refs: Sequence[str]) -> list[dict[str, str]]:
+    """Benchmarks that were asked for and are not in the reference sets."""
+    headers = [read_header(path) for path in refs]
+    return [dict(one) for header in headers if header for one in header["missing"]]
+
+
+def chosen(entries: Mapping[str, Entry], names: Sequence[str]) -> dict[str, Entry]:
+    """The entries with these names, patterns as in a shell; all without names. BadSetting if none fits."""
+    import difflib
+    import fnmatch
+
+    if not names:
+        return dict(entries)
+    out = {}
+    for name in names:
+        fitting = [key for key in entries if fnmatch.fnmatchcase(key, name)]
+        if not fitting:
+            close = difflib.get_close_matches(name, entries, 3)
+            hint = f"did you mean {', '.join(close)}?" if close else "see `unseen refs catalog`"
+            raise BadSetting(f"the catalog has no benchmark {name!r}", hint)
+        out.update({key: entries[key] for key in fitting})
+    return out
