@@ -30,6 +30,7 @@ one JSON value and nothing else.
 | exit code | meaning |
 |---|---|
 | 0 | done |
+| 1 | done, but not whole, or a threshold that was asked for is not met: the command says which |
 | 2 | error: one sentence on what happened and where, and a hint on what to do |
 
 """
@@ -38,9 +39,21 @@ one JSON value and nothing else.
 def page() -> str:
     """The whole page as Markdown."""
     group: Any = typer.main.get_command(cli.app)
-    toc = "".join(f"* [`unseen {name}`](#unseen-{name})\n" for name in group.commands)
-    sections = "\n".join(section(name, command) for name, command in group.commands.items())
+    commands = all_commands(group)
+    toc = "".join(f"* [`unseen {n}`](#unseen-{n.replace(' ', '-')})\n" for n in commands)
+    sections = "\n".join(section(name, command) for name, command in commands.items())
     return f"{HEAD}{toc}* [`unseen`](#unseen)\n\n{sections}\n{top(group)}"
+
+
+def all_commands(group: Any) -> dict[str, Any]:
+    """Commands by name; those of a group as `refs build`."""
+    out: dict[str, Any] = {}
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            out |= {f"{name} {sub}": found for sub, found in all_commands(command).items()}
+        else:
+            out[name] = command
+    return out
 
 
 def section(name: str, command: Any) -> str:

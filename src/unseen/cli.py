@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import signal
 import sys
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from unseen import __version__
+from unseen import __version__, cli_refs
+from unseen.cli_show import Json, console, say_json
 from unseen.errors import BadInput, BadSetting, UnseenError
+from unseen.records import EVIDENCE
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from unseen.pipeline import Progress
     from unseen.verdict import Policy
 
@@ -30,8 +29,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.add_typer(cli_refs.app, name="refs")
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 Workers = Annotated[int, typer.Option("--workers", "-w", min=0, help="Processes; 0 = all cores.")]
 IndexPath = Annotated[str, typer.Option("--index", "-i", help="Index folder, from `unseen index`.")]
 
@@ -74,18 +73,6 @@ def fail(message: str, hint: str) -> None:
     sys.exit(2)
 
 
-def say_json(value: Any) -> None:
-    print(json.dumps(value, indent=1, ensure_ascii=False))  # noqa: T201
-
-
-def console(*, stderr: bool = False) -> Console:
-    """Where tables go; 120 columns wide where nobody looks at a terminal."""
-    from rich.console import Console
-
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 120)
-
-
 @app.callback(invoke_without_command=True)
 def _version(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
@@ -99,6 +86,10 @@ def _version(
 def index(
     refs: Annotated[list[str], typer.Argument(help="Item files or folders: JSONL or Parquet.")],
     out: Annotated[str, typer.Option("--out", "-o", help="Index folder to write.")],
+    base: Annotated[
+        Optional[str],
+        typer.Option("--base", help="An older index: take only what is new, weighed by all items."),
+    ] = None,
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Go on when a suite has nothing to match.")
     ] = False,
@@ -112,11 +103,17 @@ def index(
     Example: unseen index items.jsonl decon-refs/ -o INDEX/
     """
     compiling()
+    from unseen import collect
     from unseen import refs as refs_module
     from unseen.scan import Index
 
     started = time.perf_counter()
-    built = Index.build(refs_module.read_items(refs), allow_empty=allow_empty)
+    built = Index.build(
+        refs_module.read_items(refs),
+        base=None if base is None else Index.open(base),
+        missing=collect.missing_of(refs),
+        allow_empty=allow_empty,
+    )
     built.save(out, overwrite=overwrite)
     seconds = time.perf_counter() - started
     if as_json:
@@ -372,9 +369,9 @@ def show_summary(summary: dict[str, Any], run: str, seconds: float, as_json: boo
     from rich.table import Table
 
     out = console()
-    evidence = [k for k in ("question+answer", "question", "near", "template", "partial")]
     if summary["suites"]:
-        titles = ("removed", "items", "q+answer", *evidence[1:])
+        evidence = [k for k in EVIDENCE if any(row["evidence"][k] for row in summary["suites"])]
+        titles = ("removed", "items", *[k.replace("question+", "q+") for k in evidence])
         table = Table("suite", "split", *titles, box=None)
         for row in summary["suites"]:
             numbers = [row["documents"], row["items"], *[row["evidence"][k] for k in evidence]]
@@ -387,6 +384,8 @@ def show_summary(summary: dict[str, Any], run: str, seconds: float, as_json: boo
         f" {counts.get('removed', 0):,} removed ({share:.3%}), {counts.get('bad', 0):,} bad,"
         f" {counts.get('review', 0):,} to review"
     )
+    for one in summary["index"].get("missing", []):
+        out.print(f"not audited: {one['suite']}, which could not be loaded ({one['reason']})")
     for name, note in NOTES.items():
         if counts.get(name):
             out.print(f"{counts[name]:,} {note}")

@@ -134,6 +134,7 @@ def request(
             "content": opened.content_hash,
             "tokenizer": header["tokenizer"],
             "items": header["counts"]["items"],
+            "missing": header.get("missing", []),
         },
         "pool": list(pool),
         "settings": settings.as_json(),
