@@ -10,7 +10,7 @@ Every run is a whole process, measured from outside: wall time, processor time, 
 single process). Nothing is subtracted silently: a run on a pool of eight short documents gives the
 start time (for decon, which keeps no index, that includes building it); "gross" is text per second of
 the whole run, "net" leaves the start time out, "per CPU s" counts processor time, which other work
-on the machine disturbs less. MB are 10^6 bytes of text in UTF-8.
+on the machine disturbs less; it is known for one core alone. MB are 10^6 bytes of text in UTF-8.
 
     python -m bench.peers --data DIR --json docs/peers.json
     python -m bench.peers --tools unseen --part recall
@@ -424,8 +424,10 @@ class Speed:
     def figures(self, documents: int, size: int) -> dict[str, Any]:
         wall = statistics.median(run.wall for run in self.runs)
         start = statistics.median(run.wall for run in self.starts)
-        cpu = statistics.median(run.cpu for run in self.runs)
-        start_cpu = statistics.median(run.cpu for run in self.starts)
+        # The system does not tell the processor time of processes that a server forked.
+        told = self.cores == 1
+        cpu = statistics.median(run.cpu for run in self.runs) if told else None
+        start_cpu = statistics.median(run.cpu for run in self.starts) if told else None
 
         def rate(amount: float, seconds: float) -> float | None:
             return amount / seconds if seconds > 0 else None  # the start took longer: noise
@@ -441,7 +443,7 @@ class Speed:
             "largest_process_mb": statistics.median(run.largest_mb for run in self.runs),
             "mb_per_s_gross": size / 1e6 / wall,
             "mb_per_s_net": rate(size / 1e6, wall - start),
-            "mb_per_cpu_s_net": rate(size / 1e6, cpu - start_cpu),
+            "mb_per_cpu_s_net": rate(size / 1e6, (cpu or 0.0) - (start_cpu or 0.0)),
             "documents_per_s_net": rate(documents, wall - start),
             "starts": [asdict(start) for start in self.starts],
             "runs": [asdict(run) for run in self.runs],
@@ -514,7 +516,7 @@ def show_speed(speed: dict[str, Any], index: dict[str, dict[str, float]]) -> Non
             number(row["start_s"], 2),
             number(built["wall"], 2) if built else "in start",
             number(row["cpu_s"], 2),
-            number(row["cpu_s"] / row["wall_s"], 2),
+            number(row["cpu_s"] and row["cpu_s"] / row["wall_s"], 2),
             number(row["peak_mb"]),
             number(row["largest_process_mb"]),
             times(own.get("mb_per_s_net"), row["mb_per_s_net"]),
