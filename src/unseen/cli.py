@@ -32,6 +32,10 @@ app = typer.Typer(
 app.add_typer(cli_refs.app, name="refs")
 
 Workers = Annotated[int, typer.Option("--workers", "-w", min=0, help="Processes; 0 = all cores.")]
+Preset = Annotated[
+    Optional[str], typer.Option("--preset", help="default, or published: the score alone.")
+]
+PolicyFile = Annotated[Optional[str], typer.Option("--policy", help="Policy file (YAML or JSON).")]
 IndexPath = Annotated[str, typer.Option("--index", "-i", help="Index folder, from `unseen index`.")]
 
 
@@ -155,12 +159,8 @@ def scan(
         Optional[str], typer.Option("--id-field", help="Field with the document's id.")
     ] = None,
     workers: Workers = 0,
-    preset: Annotated[
-        Optional[str], typer.Option("--preset", help="default, or published: the score alone.")
-    ] = None,
-    policy: Annotated[
-        Optional[str], typer.Option("--policy", help="Policy file (YAML or JSON).")
-    ] = None,
+    preset: Preset = None,
+    policy: PolicyFile = None,
     stride: Annotated[
         int, typer.Option("--stride", help="Look up every n-th position; 10 as published.")
     ] = 1,
@@ -204,12 +204,8 @@ def scan(
 @app.command()
 def apply(
     run: Annotated[str, typer.Argument(help="Run folder of `unseen scan`.")],
-    preset: Annotated[
-        Optional[str], typer.Option("--preset", help="default, or published: the score alone.")
-    ] = None,
-    policy: Annotated[
-        Optional[str], typer.Option("--policy", help="Policy file (YAML or JSON).")
-    ] = None,
+    preset: Preset = None,
+    policy: PolicyFile = None,
     out: Annotated[
         Optional[str], typer.Option("--out", "-o", help="New run folder; else RUN changes.")
     ] = None,
@@ -252,7 +248,8 @@ def explain(
     item: Annotated[str, typer.Option("--item", help="SUITE/SPLIT/ITEM")],
     index: IndexPath,
     text_field: Annotated[str, typer.Option("--text-field", help="As in `unseen scan`.")] = "text",
-    preset: Annotated[str, typer.Option("--preset", help="default or published.")] = "default",
+    preset: Preset = None,
+    policy: PolicyFile = None,
     as_json: Json = False,
 ) -> None:
     """Show each stage for one document and one item: why was it found, or missed?
@@ -265,7 +262,9 @@ def explain(
 
     text = document(doc, text_field)
     opened = Index.open(index)
-    found = explain_module.explain(text, opened, opened.find_item(item), preset=preset)
+    found = explain_module.explain(
+        text, opened, opened.find_item(item), policy=chosen_policy(preset, policy)
+    )
     if as_json:
         say_json(found)
         return
@@ -350,7 +349,7 @@ def progress_bar() -> Iterator[
             bar.update(task, total=sum(s.size_bytes for s in left))
             done = f", {len(shards) - len(left)} done before" if len(left) < len(shards) else ""
             skipped = f"; {ignored} files with other suffixes are not read" if ignored else ""
-            bar.console.print(f"{len(shards)} shards{done}{skipped}")
+            bar.console.print(f"{len(shards)} shard{'s' * (len(shards) != 1)}{done}{skipped}")
 
         def on_progress(now: Progress) -> None:
             rate = now.text_bytes / 1e6 / max(clock(), 1e-9)
@@ -379,8 +378,9 @@ def show_summary(summary: dict[str, Any], run: str, seconds: float, as_json: boo
         out.print(table)
     rows = counts.get("rows", 0)
     share = counts.get("removed", 0) / rows if rows else 0
+    shards = f"{summary['shards']} shard{'s' * (summary['shards'] != 1)}"
     out.print(
-        f"{rows:,} documents in {summary['shards']} shards: {counts.get('kept', 0):,} kept,"
+        f"{rows:,} documents in {shards}: {counts.get('kept', 0):,} kept,"
         f" {counts.get('removed', 0):,} removed ({share:.3%}), {counts.get('bad', 0):,} bad,"
         f" {counts.get('review', 0):,} to review"
     )

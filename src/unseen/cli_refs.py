@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from unseen.cli_show import Json, console, say_json
 from unseen.errors import BadSetting
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 app = typer.Typer(
     help="Reference sets: build them from a catalog, check them, compare them.",
@@ -96,6 +100,95 @@ def catalog(
     from unseen import catalog as catalogs
 
     say_entries(catalogs.read_catalog(files) if files else catalogs.built_in(), as_json)
+
+
+@app.command()
+def check(
+    refs: Refs,
+    require: Annotated[
+        Optional[str],
+        typer.Option(
+            "--require", help="File: `SUITE[/SPLIT] COUNT` a line, or YAML. Exit code 1 if unmet."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is in a reference set, field by field, and what is wrong with it.
+
+    Example: unseen refs check REFS/ --require required.txt
+    """
+    from unseen import census
+
+    required = census.read_requirements(require) if require else []
+    found = census.take(refs)
+    unmet = census.unmet(found, required)
+    if as_json:
+        say_json({**dataclasses.asdict(found), "unmet": unmet})
+    else:
+        show([*census.tables_of_check(found), *census.tables_of_unmet(unmet)])
+    if unmet or found.missing:
+        raise typer.Exit(1)
+
+
+@app.command("list")
+def list_suites(refs: Refs, as_json: Json = False) -> None:
+    """List the suites and splits of a reference set.
+
+    Example: unseen refs list REFS/
+    """
+    from unseen import census
+
+    suites = census.list_suites(refs)
+    if as_json:
+        say_json(suites)
+    else:
+        show(census.tables_of_list(suites))
+
+
+@app.command("show")
+def show_suite(
+    suite: Annotated[str, typer.Argument(help="Name of the suite.")],
+    refs: Annotated[list[str], typer.Option("--refs", "-r", help="Reference folder or file of items.")],
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Items shown of each split.")] = 3,
+    as_json: Json = False,
+) -> None:
+    """Show where a suite came from, what was done to its fields, and some of its items.
+
+    Example: unseen refs show gsm8k --refs REFS/
+    """
+    from unseen import census
+
+    found = census.show_suite(refs, suite, limit)
+    if as_json:
+        say_json(found)
+    else:
+        show(census.tables_of_show(found))
+
+
+@app.command()
+def diff(
+    old: Annotated[str, typer.Argument(help="Reference folder, file of items, or index.")],
+    new: Annotated[str, typer.Argument(help="The newer one.")],
+    as_json: Json = False,
+) -> None:
+    """Say which suites and items were added, dropped or changed between two reference sets.
+
+    Example: unseen refs diff REFS/ REFS-2/
+    """
+    from unseen import census
+
+    found = census.diff(old, new)
+    if as_json:
+        say_json(dataclasses.asdict(found))
+    else:
+        show(census.tables_of_diff(found))
+
+
+def show(tables: Sequence[Table]) -> None:
+    """Tables, with a line between them."""
+    for table in tables:
+        console().print(table)
+        console().print()
 
 
 def pairs(given: list[str]) -> dict[str, str]:

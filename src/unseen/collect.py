@@ -99,9 +99,7 @@ def collect(
     return header
 
 
-def load(
-    name: str, entry: Entry, splits: Sequence[str] | None, data: Mapping[str, str]
-) -> Loads:
+def load(name: str, entry: Entry, splits: Sequence[str] | None, data: Mapping[str, str]) -> Loads:
     """The splits of one entry, from the adapter that its source names."""
     chosen = splits or entry.splits
     if entry.source == "lm-eval":

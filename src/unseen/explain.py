@@ -17,7 +17,9 @@ from unseen.scan import Index, Scanner, measures, places
 SHOWN = 12  # tokens, seeds or chains listed of each kind
 
 
-def explain(text: str, opened: Index, item: int, *, preset: str = "default") -> dict[str, Any]:
+def explain(
+    text: str, opened: Index, item: int, *, policy: verdict.Policy = verdict.PRESETS["default"]
+) -> dict[str, Any]:
     """Each stage of the detector for one text and one item (a row of `opened.items`).
 
     The stages run on the real kernels; only the item's own seeds and chains are shown.
@@ -49,8 +51,8 @@ def explain(text: str, opened: Index, item: int, *, preset: str = "default") -> 
         "shared_with": int(questions.owner_ptr[q + 1] - questions.owner_ptr[q] - 1),
     }
     out["seeds"], out["chains"] = seeds_and_chains(text, opened, q, words)
-    out["match"] = best_match(text, opened, item, preset)
-    return out | conclusion(out, preset)
+    out["match"] = best_match(text, opened, item, policy)
+    return out | conclusion(out, policy.name)
 
 
 def question_of(opened: Index, item: int) -> int:
@@ -100,7 +102,7 @@ def seeds_and_chains(
     )
 
 
-def best_match(text: str, opened: Index, item: int, preset: str) -> dict[str, Any] | None:
+def best_match(text: str, opened: Index, item: int, policy: verdict.Policy) -> dict[str, Any] | None:
     """The match with the best coverage, as in a report, with its lengths; None without one."""
     packed = tokens.pack([text])
     ints, floats = Scanner(opened).find(packed.data, packed.offsets)
@@ -110,13 +112,13 @@ def best_match(text: str, opened: Index, item: int, preset: str) -> dict[str, An
     best = mine[[np.argmax(floats[mine, kernels.COVERAGE])]]
     columns = measures(opened, ints[best], floats[best])
     columns["evidence"] = verdict.evidence_of(columns)
-    columns["verdict"] = verdict.verdict_of(columns, verdict.policy_named(preset))
+    columns["verdict"] = verdict.verdict_of(columns, policy)
     columns |= places(packed.data, packed.offsets, ints[best])
     columns["needed_information"] = verdict.needed_information(columns)
     return {name: pa.array(values)[0].as_py() for name, values in columns.items()}
 
 
-def conclusion(found: dict[str, Any], preset: str) -> dict[str, Any]:
+def conclusion(found: dict[str, Any], policy: str) -> dict[str, Any]:
     """The verdict and the stage that decided it."""
     match, seeds, chains = found["match"], found["seeds"], found["chains"]
     if match is not None:
@@ -128,7 +130,7 @@ def conclusion(found: dict[str, Any], preset: str) -> dict[str, Any]:
             f"evidence {match['evidence']}: coverage {match['coverage']:.2f}, tells {told:.0f} nats of "
             f"{match['needed_information']:.0f} needed, published score {match['score']:.2f}"
         )
-        return {"verdict": match["verdict"], "reason": f"{reason}; policy {preset}"}
+        return {"verdict": match["verdict"], "reason": f"{reason}; policy {policy}"}
     if seeds["of_this_question"] == 0:
         reason = "no 5-gram of the question stands in the document (or too few to start a chain)"
     elif not any(chain["seeds"] >= chain["needed"] for chain in chains):
