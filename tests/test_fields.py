@@ -90,6 +90,7 @@ def test_solutions_become_a_suite_of_their_own() -> None:
     plain, solution = fields.cleaned("code", {"test": drafts, "train": []})
     assert [list(draft) for draft in plain.splits["test"]] == [["item", "question", "answers"]] * 2
     assert solution.name == "code/solution"
+    assert plain.notes == [], "an item that loses its solution has not had its letters read"
     assert list(solution.splits) == ["test"]
     assert [(d["item"], d["question"]) for d in solution.splits["test"]] == [
         ("a", "return x + y"),

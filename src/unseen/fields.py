@@ -39,6 +39,7 @@ def cleaned(name: str, splits: dict[str, list[Draft]]) -> list[Suite]:
     """The suite as it should be indexed, and the suite of its solutions where it has any."""
     notes: list[str] = []
     solutions = {split: solutions_of(drafts) for split, drafts in splits.items()}
+    splits = {split: [without_solution(draft) for draft in splits[split]] for split in splits}
     out = {split: [options_read(draft) for draft in drafts] for split, drafts in splits.items()}
     read = sum(a != b for s in splits for a, b in zip(splits[s], out[s], strict=True))
     if read:
@@ -64,6 +65,13 @@ def cleaned(name: str, splits: dict[str, list[Draft]]) -> list[Suite]:
     return suites
 
 
+def without_solution(draft: Draft) -> Draft:
+    """The draft for the suite itself."""
+    out = draft.copy()
+    out.pop("solution", None)
+    return out
+
+
 def solutions_of(drafts: Sequence[Draft]) -> list[Draft]:
     """A draft for each reference solution: the solution is the question, and there is no answer."""
     out: list[Draft] = []
@@ -82,7 +90,6 @@ def options_read(draft: Draft) -> Draft:
     question = draft.get("question") or ""
     letters = [LETTER.fullmatch(answer.strip()) for answer in answers]
     out = draft.copy()
-    out.pop("solution", None)
     if not answers or not all(letters):
         return out
     found = list(OPTION.finditer(question))
