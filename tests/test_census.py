@@ -516,7 +516,7 @@ def test_diff_is_antisymmetric_and_counts_right(old: list[Any], new: list[Any]) 
 # ---- real data -----------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not os.environ.get("UNSEEN_DATA"), reason="needs the real items: UNSEEN_DATA")
+@pytest.mark.data
 def test_nested_benchmarks_of_the_real_set() -> None:
     found = census.take(Path(os.environ["UNSEEN_DATA"]) / "items.jsonl.gz")
     assert sum(p.items for p in found.parts) == 242_514

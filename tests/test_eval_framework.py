@@ -583,9 +583,7 @@ def test_candidates_that_are_texts_are_options() -> None:
 
 
 @installed
-@pytest.mark.skipif(
-    not os.environ.get("UNSEEN_DATA"), reason="UNSEEN_DATA names no folder of benchmarks"
-)
+@pytest.mark.data
 def test_real_files(tmp_path: Path, data: dict[str, str]) -> None:
     folder = Path(os.environ["UNSEEN_DATA"]) / "benchmarks"
 

@@ -45,7 +45,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
@@ -59,6 +59,18 @@ Source = Literal["jsonl", "parquet", "csv", "hf", "lm-eval", "eval-framework", "
 
 BUILT_IN = Path(__file__).with_name("catalog.yaml")
 MAPPING = ("item", "question", "answers", "labels", "correct", "passage", "solution", "messages")
+WHERE = (
+    "files",
+    "path",
+    "tasks",
+    "dataset",
+    "config",
+    "configs",
+    "revision",
+    "splits",
+    "data_dir",
+    "data_files",
+)
 NEEDED = {
     "jsonl": "files",
     "parquet": "files",
@@ -70,27 +82,24 @@ NEEDED = {
 }
 """What an entry must say about its source."""
 
-LANGUAGES = {
-    name: code
-    for code, name in (
-        pair.split(":")
-        for pair in (
-            "sq:albanian ar:arabic hy:armenian az:azerbaijani eu:basque be:belarusian bn:bengali "
-            "bg:bulgarian ca:catalan zh:chinese hr:croatian cs:czech da:danish nl:dutch en:english "
-            "et:estonian fi:finnish fr:french gl:galician ka:georgian de:german el:greek he:hebrew "
-            "hi:hindi hu:hungarian is:icelandic id:indonesian it:italian ja:japanese kk:kazakh "
-            "ko:korean lv:latvian lt:lithuanian mk:macedonian ms:malay ml:malayalam mr:marathi "
-            "ne:nepali no:norwegian fa:persian pl:polish pt:portuguese ro:romanian ru:russian "
-            "sr:serbian sk:slovak sl:slovenian es:spanish sw:swahili sv:swedish tl:tagalog ta:tamil "
-            "te:telugu th:thai tr:turkish uk:ukrainian ur:urdu uz:uzbek vi:vietnamese"
-        ).split()
-    )
-}
+_CODES = (
+    "sq ar hy az eu be bn bg ca zh hr cs da nl en et fi fr gl ka de el he hi hu is id it ja kk ko "
+    "lv lt mk ms ml mr ne no fa pl pt ro ru sr sk sl es sw sv tl ta te th tr uk ur uz vi"
+)
+_NAMES = (
+    "albanian arabic armenian azerbaijani basque belarusian bengali bulgarian catalan chinese "
+    "croatian czech danish dutch english estonian finnish french galician georgian german greek "
+    "hebrew hindi hungarian icelandic indonesian italian japanese kazakh korean latvian lithuanian "
+    "macedonian malay malayalam marathi nepali norwegian persian polish portuguese romanian russian "
+    "serbian slovak slovenian spanish swahili swedish tagalog tamil telugu thai turkish ukrainian "
+    "urdu uzbek vietnamese"
+)
+LANGUAGES = dict(zip(_NAMES.split(), _CODES.split(), strict=True))
 """Codes of languages that data sets call by their English name."""
 
 
 class Draft(TypedDict, total=False):
-    """An item as a source tells it; `records.ITEM_FIELDS` says more. Missing fields are None or empty."""
+    """An item as a source tells it; `records.ITEM_FIELDS` says more. Missing: None or empty."""
 
     item: str  # id; without one, the row's number in its split
     question: str | None
@@ -243,7 +252,7 @@ def drafts_of(entry: Entry, suite: str, rows: Sequence[Row]) -> list[Draft]:
     make = _converter(entry, suite) if entry.convert else _mapper(entry, suite, rows)
     drafts: list[Draft] = []
     for number, row in enumerate(rows):
-        made = [_checked(draft, suite, number) for draft in make(number, row)]
+        made = make(number, row)
         for part, draft in enumerate(made):
             if not draft["item"]:
                 draft["item"] = str(number) if len(made) == 1 and not entry.each else f"{number}/{part}"
@@ -325,7 +334,8 @@ def _with_like(
 ) -> dict[str, Any]:
     """An entry with what it takes over from the one it is `like`; without any fields, the built-in one.
 
-    Paths become absolute. A field that is null is taken away.
+    Paths become absolute. A field that is null is taken away. With another `source`, nothing of where
+    the rows are is taken over.
     """
     given = dict(given or {"like": name})
     like = given.pop("like", None)
@@ -348,9 +358,12 @@ def _with_like(
     if like not in known:
         raise BadSetting(
             f"{path}, {name}: there is no benchmark {like}",
-            "`like` names an entry above, or a built-in one (`unseen refs list --built-in`)",
+            "`like` names an entry above, or a built-in one (`unseen refs catalog`)",
         )
-    return {field: value for field, value in {**known[like], **given}.items() if value is not None}
+    other = known[like]
+    if given.get("source", other["source"]) != other["source"]:
+        other = {field: value for field, value in other.items() if field not in WHERE}
+    return {field: value for field, value in {**other, **given}.items() if value is not None}
 
 
 def _entry(path: str, name: str, given: Mapping[str, Any]) -> Entry:
@@ -477,7 +490,7 @@ def _absent(node: Mapping[str, Any], values: Sequence[Any]) -> str | None:
     import jmespath.parser
 
     def given_by(child: Mapping[str, Any]) -> list[Any]:
-        search = jmespath.parser.ParsedResult("", child).search
+        search = jmespath.parser.ParsedResult("", cast(Any, child)).search
         return [found for value in values if (found := search(value, _options())) is not None]
 
     kind, children = node["type"], node["children"]
@@ -489,15 +502,18 @@ def _absent(node: Mapping[str, Any], values: Sequence[Any]) -> str | None:
     if kind in ("or_expression", "function_expression") and (
         kind == "or_expression" or node["value"] == "not_null"
     ):
-        missing = [_absent(child, values) for child in children]
-        return missing[0] if all(missing) else None
+        names = [_absent(child, values) for child in children]
+        return names[0] if all(names) else None
     if kind in ("subexpression", "pipe"):
-        left, right = children
-        return _absent(left, values) or _absent(right, given_by(left))
+        for child in children:
+            if name := _absent(child, values):
+                return name
+            values = given_by(child)
+        return None
     if kind in ("projection", "value_projection", "filter_projection"):
         left, right = children[:2]
-        if missing := _absent(left, values):
-            return missing
+        if name := _absent(left, values):
+            return name
         inner: list[Any] = []
         for found in given_by(left):
             inner += (
@@ -534,7 +550,8 @@ def _converter(entry: Entry, suite: str) -> Callable[[int, Row], list[Draft]]:
                 f"{suite}, row {number}: {entry.convert} failed with {type(error).__name__}: {error}",
                 f"correct that function; {_found(row)}",
             ) from error
-        return [made] if isinstance(made, Mapping) else list(made or [])
+        drafts = [made] if isinstance(made, Mapping) else made or []
+        return [_checked(cast(Draft, draft), suite, number) for draft in drafts]
 
     return make
 
@@ -610,7 +627,10 @@ def _check_fields(
         for what, expression in own:
             if name := _absent(_parsed(expression).parsed, sample):
                 return what, name
-        parts = list(itertools.chain.from_iterable(map(parts_of, sample))) if entry.each else sample
+        try:
+            parts = list(itertools.chain.from_iterable(map(parts_of, sample))) if entry.each else sample
+        except ValueError:  # lists of different lengths: the row is named when its turn comes
+            return None
         for what, expression in inner:
             if name := _absent(_parsed(expression).parsed, parts):
                 return what, name
@@ -619,7 +639,7 @@ def _check_fields(
     if (found := missing(rows[:50])) and (found := missing(rows)):
         raise Unavailable(
             suite,
-            f"no row has the field {found[1]} (`{found[0]}`): its schema changed, or the entry is wrong",
+            f"no row has a field {found[1]} (`{found[0]}`): the schema changed, or the entry is wrong",
             f"{_found(*rows[:50])}; pin the revision that had it (`revision:`), or change the mapping",
         )
 
@@ -631,7 +651,8 @@ def _found(*rows: Row) -> str:
 
 def _draft(entry: Entry, values: Mapping[str, Any]) -> Draft:
     """One item of what the mapping's expressions gave. ValueError if it makes none."""
-    question, answers = _text(values["question"]), _texts(values["answers"])
+    question: str | None = _text(values["question"])
+    answers = _texts(values["answers"])
     if entry.messages:
         asked, said = last_turn(values["messages"] or [])
         question = question if entry.question else asked
@@ -673,13 +694,11 @@ def _texts(value: Any) -> list[str | None]:
         return []
     if not isinstance(value, list):
         return [_text(value)]
-    flat: list[str | None] = []
-    for one in value:
-        if isinstance(one, list):
-            flat += _texts(one)
-        else:
-            flat.append(_text(one))
-    return flat
+    return list(
+        itertools.chain.from_iterable(
+            _texts(one) if isinstance(one, list) else [_text(one)] for one in value
+        )
+    )
 
 
 def _right_ones(answers: Sequence[str | None], labels: Any, correct: Any) -> list[bool]:
@@ -731,7 +750,8 @@ def last_turn(messages: Sequence[Mapping[str, Any]]) -> tuple[str | None, list[s
 
     Turns are {role, content} or {from, value}; content is text, or parts with a `text`.
     """
-    question, answers = None, []
+    question: str | None = None
+    answers: list[str | None] = []
     for message in messages:
         role = str(message.get("role", message.get("from", ""))).lower()
         content = message.get("content", message.get("value"))

@@ -155,7 +155,7 @@ def numbered(drafts: Sequence[Draft]) -> list[Draft]:
         name = str(draft.get("item") or row)
         seen[name] = seen.get(name, 0) + 1
         name = name if seen[name] == 1 else f"{name}#{seen[name]}"
-        out.append(Draft(**{**draft, "item": name}))  # type: ignore[typeddict-item]
+        out.append(Draft(**{**draft, "item": name}))
     return out
 
 
