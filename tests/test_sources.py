@@ -697,3 +697,30 @@ def test_questions_and_options_are_those_of_the_items(tmp_path: Path) -> None:
                     assert list(map(plain, mine["answers"])) == list(map(plain, options))
                 compared += 1
     assert compared > 200_000
+
+
+def test_a_folder_that_changed_gives_its_new_rows(hub: Path) -> None:
+    entry, data = on_hub(config="en"), {"org/name": str(hub)}
+    assert questions(load_all("made", entry, data=data)) == {"made:test": ["question 4"]}
+    write_parquet(hub / "en" / "test.parquet", [{**ROWS[4], "q": "another"}])
+    assert questions(load_all("made", entry, data=data)) == {"made:test": ["another"]}
+
+
+def test_a_hub_that_did_not_answer_is_asked_once(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    asked: list[bool] = []
+
+    def fails(*_: Any, **__: Any) -> None:
+        asked.append(datasets.config.HF_HUB_OFFLINE)
+        raise ConnectionError("Couldn't reach the hub")
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(sources, "_hub_is_silent", False)
+    monkeypatch.setattr(datasets, "load_dataset", fails)
+    for _ in range(2):
+        (failed,) = sources.load("made", on_hub(), data={})
+        assert isinstance(failed, Unavailable)
+        assert "cannot be reached" in failed.reason
+    assert asked == [False, True]
+    assert datasets.config.HF_HUB_OFFLINE is False

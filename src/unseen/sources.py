@@ -25,6 +25,7 @@ from unseen.files import Shard, list_shards, reading_arrow
 
 HUB = "https://huggingface.co/datasets/"
 PARQUET_COPY = "refs/convert/parquet"
+_hub_is_silent = False  # it did not answer once: each further benchmark would wait as long again
 UNREACHED = {"ConnectionError", "ConnectError", "ConnectTimeout", "ReadTimeout", "ProxyError"}
 
 
@@ -179,6 +180,7 @@ def _from_hub(
     suite: str, entry: Entry, data: Mapping[str, str], cache_dir: str | None
 ) -> Iterator[Loaded]:
     """Splits of a dataset through `datasets`; decoded values only, no images or sounds."""
+    global _hub_is_silent
     try:
         import datasets
     except ImportError as error:
@@ -200,17 +202,25 @@ def _from_hub(
         and (not folder or os.path.isdir(f"{folder}/{config}"))
     ):
         config, data_dir = None, config
+    # `datasets` knows a local folder by its name alone: a cache would give the rows of an older one.
+    cache = tempfile.TemporaryDirectory(prefix="unseen-") if folder and not cache_dir else None
+    offline = datasets.config.HF_HUB_OFFLINE
     try:
+        datasets.config.HF_HUB_OFFLINE = offline or (_hub_is_silent and not folder)
         found = datasets.load_dataset(
             folder or name,
             name=config,
             data_dir=data_dir,
             data_files=files,
             revision=None if folder else entry.revision,
-            cache_dir=cache_dir,
+            cache_dir=cache.name if cache else cache_dir,
         )
     except Exception as error:
-        raise _unavailable(suite, name, entry, error) from error
+        failed = _unavailable(suite, name, entry, error)
+        _hub_is_silent = _hub_is_silent or "the hub cannot be reached" in failed.reason
+        raise failed from error
+    finally:
+        datasets.config.HF_HUB_OFFLINE = offline
     if config and not files:  # offline, the cache may give another configuration without a word
         got = {str(one.info.config_name) for one in found.values()} - {config, "None"}
         if got:
@@ -223,6 +233,8 @@ def _from_hub(
         part = found[split]
         facts = {"revision": entry.revision or _commit_of(part)}
         yield _loaded(suite, split, entry, _rows_of_dataset(part, entry), facts)
+    if cache:
+        cache.cleanup()
 
 
 def _lists(value: Any) -> Any:
@@ -293,13 +305,9 @@ def _unavailable(suite: str, name: str, entry: Entry, error: Exception) -> Unava
             f"{name} is not in the cache, and the hub is not asked (offline)",
             "unset HF_HUB_OFFLINE, fill HF_HOME on a machine with network, or name a local folder",
         )
-    if kinds & {
-        "ConnectionError",
-        "ConnectError",
-        "ConnectTimeout",
-        "ReadTimeout",
-        "ProxyError",
-    } or says("Couldn't reach", "Max retries", "Name or service not known", "name resolution"):
+    if kinds & UNREACHED or says(
+        "Couldn't reach", "Max retries", "Name or service not known", "name resolution"
+    ):
         return Unavailable(
             suite,
             f"{name}: the hub cannot be reached ({short})",
