@@ -23,7 +23,7 @@ collect_ignore = [
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests on real benchmark files run where UNSEEN_DATA names their folder, and are left out elsewhere."""
+    """Tests on real benchmark files run only where UNSEEN_DATA names their folder."""
     if not os.environ.get("UNSEEN_DATA"):
         left_out = [item for item in items if item.get_closest_marker("data")]
         config.hook.pytest_deselected(items=left_out)

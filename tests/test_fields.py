@@ -42,9 +42,7 @@ def test_a_constant_answer_is_left_out_and_said_so() -> None:
     ]
     (suite,) = fields.cleaned("humaneval", {"test": drafts})
     assert all(draft["answers"] == [] and draft["correct"] == [] for draft in suite.splits["test"])
-    assert suite.notes == [
-        "constant answer: every answer is 'Success'; indexed on the question alone"
-    ]
+    assert suite.notes == ["constant answer: every answer is 'Success'; indexed on the question alone"]
 
 
 def test_answers_that_differ_once_stay() -> None:
@@ -84,7 +82,12 @@ def test_words_that_questions_begin_with_are_no_template() -> None:
 
 def test_solutions_become_a_suite_of_their_own() -> None:
     drafts: list[Draft] = [
-        {"item": "a", "question": "add", "answers": ["1"], "solution": ["return x + y", "return y + x"]},
+        {
+            "item": "a",
+            "question": "add",
+            "answers": ["1"],
+            "solution": ["return x + y", "return y + x"],
+        },
         {"item": "b", "question": "nothing", "answers": ["2"], "solution": [" "]},
     ]
     plain, solution = fields.cleaned("code", {"test": drafts, "train": []})

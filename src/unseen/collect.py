@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unseen import __version__, catalog, fields, records
+from unseen import __version__, fields, records
 from unseen.catalog import Draft, Entry, Loaded, Unavailable
 from unseen.errors import BadInput, BadSetting
 from unseen.refs import readable
@@ -135,7 +135,7 @@ def parted(loads: Loads) -> tuple[list[Loaded], list[Unavailable]]:
 
 
 def suites_of(name: str, loaded: Sequence[Loaded], entry: Entry) -> list[fields.Suite]:
-    """The suites of one entry, cleaned, each with all its splits; canaries as a split of the entry's."""
+    """The suites of one entry, cleaned, each with its splits; canaries as a split of the entry's."""
     splits: dict[str, dict[str, list[Draft]]] = {}
     for one in loaded:
         splits.setdefault(one.suite, {}).setdefault(one.split, []).extend(numbered(one.drafts))
@@ -172,7 +172,7 @@ def write_items(
     if path.exists():
         raise BadSetting(
             f"the suite {suite}/{split} would be written to a file that another one has",
-            "rename one of them: names that differ in their unusual characters alone are not kept apart",
+            "rename one of them: names that differ in unusual characters alone are not kept apart",
         )
     rows = []
     for draft in drafts:
@@ -213,7 +213,7 @@ def missing_of(refs: Sequence[str]) -> list[dict[str, str]]:
 
 
 def chosen(entries: Mapping[str, Entry], names: Sequence[str]) -> dict[str, Entry]:
-    """The entries with these names, patterns as in a shell; all without names. BadSetting if none fits."""
+    """The entries with these names (* and ? allowed), all without names. BadSetting if none fits."""
     import difflib
     import fnmatch
 

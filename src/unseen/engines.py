@@ -28,7 +28,7 @@ POLL_SECONDS = 0.2
 _counts: Any = None  # this worker's view of the shared numbers, set by _start
 
 
-# A fork of this process could inherit a lock that one of its threads holds. A fork server has one thread.
+# A fork of this process could inherit a lock that one of its threads holds; a fork server has none.
 START_METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
@@ -92,7 +92,7 @@ def local(
 
 
 def prepare(*modules: str) -> None:
-    """Begin to start workers: a process imports `modules` meanwhile, and each worker is a fork of it."""
+    """Begin to start workers: a process imports `modules` meanwhile, and they are forks of it."""
     if START_METHOD == "forkserver":
         multiprocessing.forkserver.set_forkserver_preload(list(modules))
         with _ignoring_interrupt():

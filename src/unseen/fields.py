@@ -1,17 +1,16 @@
 """Fields that leak: what of an item the training data can quote, and what only looks like it.
 
-In: the drafts of all splits of one suite. Out: the drafts, changed, and notes that say what was changed.
+In: the drafts of all splits of one suite. Out: the drafts, changed, and notes that say what changed.
 
-* An answer that is only the letter of an option becomes the option's text; the options leave the question.
+* An answer that is only the letter of an option becomes its text; the options leave the question.
 * A suite whose every answer is the same text ("Success") keeps its questions alone.
 * Words that all questions of a suite begin or end with ("Question:", instructions) leave the question.
-* Reference solutions become a suite of their own, NAME/solution, asked whole: its policy is review, since a
-  short problem can have only one reasonable solution.
+* Reference solutions become a suite of their own, NAME/solution, asked whole: its policy is review,
+  since a short problem can have only one reasonable solution.
 """
 
 from __future__ import annotations
 
-import os.path
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -122,21 +121,27 @@ def constant_answer(drafts: Iterable[Draft]) -> str | None:
 
 
 def shared_ends(questions: Sequence[str]) -> tuple[str, str]:
-    """What every question of a suite begins and ends with, cut back to a line, a sentence or a colon."""
+    """What every question of a suite begins and ends with, cut to whole lines or sentences."""
     distinct = {question for question in questions if question.strip()}
     if len(distinct) < MIN_SHARING:
         return "", ""
     some = sorted(distinct)
-    opening = os.path.commonprefix([some[0], some[-1]])
+    opening = shared_start(some[0], some[-1])
     cuts = [match.end() for match in BOUNDARY.finditer(opening)]
     opening = opening[: cuts[-1]] if cuts else ""
     turned = sorted(question[len(opening) :][::-1] for question in distinct)
-    ending = os.path.commonprefix([turned[0], turned[-1]])[::-1]
+    ending = shared_start(turned[0], turned[-1])[::-1]
     cuts = [match.start() for match in re.finditer(r"\n|(?<=[.?!。？！])\s", ending)]
     ending = ending[cuts[0] :] if cuts else ""
     if len(ending.split()) == 0:
         ending = ""
     return opening, ending
+
+
+def shared_start(a: str, b: str) -> str:
+    """What both texts begin with."""
+    size = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return a[:size]
 
 
 def without_ends(question: str | None, opening: str, ending: str) -> str | None:

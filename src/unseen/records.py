@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Evidence = Literal[
-    "question+answer", "question", "near", "template", "solution", "canary", "partial"
-]
+Evidence = Literal["question+answer", "question", "near", "template", "solution", "canary", "partial"]
 
 ITEM_FIELDS = {
     "suite": "the benchmark task",
@@ -31,7 +29,7 @@ ITEM_FIELDS = {
 EVIDENCE: tuple[Evidence, ...] = (
     "question+answer", "question", "near", "template", "solution", "canary", "partial",
 )  # fmt: skip
-SOLUTION = "/solution"  # ending of the name of a suite whose questions are another's reference solutions
+SOLUTION = "/solution"  # ending of the name of a suite whose questions are the solutions of another
 CANARY = "canary"  # the split of canary strings: strings that mark a benchmark's own files
 VERDICTS = ("keep", "review", "remove")
 
