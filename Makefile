@@ -63,7 +63,8 @@ $(INSTALLED): pyproject.toml
 $(LM_EVAL)/.installed: pyproject.toml
 	@$(PYTHON) -m venv $(LM_EVAL)
 	@echo "installing lm-evaluation-harness into $(LM_EVAL) ..."
-	@$(LM_EVAL)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[lm-eval]' pytest hypothesis
+	@$(LM_EVAL)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[lm-eval]' \
+		pytest hypothesis sympy math_verify antlr4-python3-runtime==4.11 # minerva_math asks for the last three
 	@touch $@
 
 $(EVAL_FRAMEWORK)/.installed: pyproject.toml

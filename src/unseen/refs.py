@@ -11,16 +11,21 @@ Out: a table with `records.item_schema`. Reference files are only ever read.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from unseen import records
 from unseen.errors import BadInput
 from unseen.files import Shard, line_blocks, list_shards, open_bytes, reading_arrow
+
+BATCH_ITEMS = 1 << 14  # rows that are Python objects at a time
 
 SCHEMA_HINT = (
     "a row needs suite, split, item and question (and language, answers, correct, passage where it has "
@@ -33,28 +38,66 @@ def read_items(paths: Sequence[str]) -> pa.Table:
 
     Raises BadInput naming file and row for a row that is no item.
     """
-    items: list[dict[str, Any]] = []
-    for shard in list_shards(paths).shards:
-        rows = list(numbered_rows(shard))
-        if any("eval_key" in row for _, row in rows):
-            items += decon_items(shard, rows)
-        else:
-            items += [own_item(shard, number, row) for number, row in rows]
-    return pa.Table.from_pylist(items, schema=records.item_schema())
+    shards = list_shards([items_folder(path) for path in paths]).shards
+    tables = [table for shard in shards for table in item_tables(shard)]
+    return pa.concat_tables([records.item_schema().empty_table(), *tables])
 
 
-def numbered_rows(shard: Shard) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of a reference file with their 0-based numbers."""
-    if shard.format == "jsonl":
-        yield from json_rows(shard)
-        return
-    with reading_arrow(shard.path):
-        table = (
-            pq.read_table(shard.path)
-            if shard.format == "parquet"
-            else pa.ipc.open_file(shard.path).read_all()
-        )
-        yield from enumerate(table.to_pylist())
+def items_folder(path: str) -> str:
+    """Where the items of a reference set lie (see `collect`); any other path as it is."""
+    return os.path.join(path, "items") if os.path.isfile(os.path.join(path, "refs.json")) else path
+
+
+def item_tables(shard: Shard) -> Iterator[pa.Table]:
+    """The items of a reference file, in its order. The first row tells the schema of all."""
+    if shard.format != "jsonl":
+        with reading_arrow(shard.path):
+            table = (
+                pq.read_table(shard.path, partitioning=None)
+                if shard.format == "parquet"
+                else pa.ipc.open_file(shard.path).read_all()
+            )
+        if is_whole(table):
+            yield table.replace_schema_metadata(None)
+            return
+        rows = table_rows(shard, table)
+    else:
+        rows = json_rows(shard)
+    head = list(itertools.islice(rows, 1))
+    if any("eval_key" in row for _, row in head):
+        made = decon_items(shard, itertools.chain(head, rows))
+    else:
+        made = own_items(shard, itertools.chain(head, rows))
+    while batch := list(itertools.islice(made, BATCH_ITEMS)):
+        yield pa.Table.from_pylist(batch, schema=records.item_schema())
+
+
+def is_whole(table: pa.Table) -> bool:
+    """Whether a table has our schema, and only rows that `own_item` would leave as they are."""
+    if not table.schema.equals(records.item_schema(), check_metadata=False):
+        return False
+    filled = [table[name] for name in ("suite", "split", "item", "answers", "correct")]
+    filled += [pc.list_flatten(table[name]) for name in ("answers", "correct")]
+    if any(column.null_count for column in filled):
+        return False
+    sizes = [pc.list_value_length(table[name]) for name in ("answers", "correct")]
+    try:
+        table.validate(full=True)  # among others, that all texts are UTF-8
+    except pa.ArrowInvalid:
+        return False
+    return bool(sizes[0].equals(sizes[1]))
+
+
+def table_rows(shard: Shard, table: pa.Table) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows of a table with their 0-based numbers."""
+    for first in range(0, len(table), BATCH_ITEMS):
+        try:
+            rows = table.slice(first, BATCH_ITEMS).to_pylist()
+        except UnicodeDecodeError as error:
+            raise bad_row(
+                shard, first, f"it or one after it holds text that is not UTF-8 ({error})"
+            ) from error
+        yield from enumerate(rows, first)
 
 
 def json_rows(shard: Shard) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -76,6 +119,13 @@ def json_rows(shard: Shard) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def bad_row(shard: Shard, number: int, reason: str) -> BadInput:
     return BadInput(f"{shard.path}, row {number}: {reason}", SCHEMA_HINT)
+
+
+def own_items(shard: Shard, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
+    for number, row in rows:
+        if "eval_key" in row:
+            raise bad_row(shard, number, "it has decon's eval_key, and the rows before it do not")
+        yield own_item(shard, number, row)
 
 
 def own_item(shard: Shard, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,8 +170,11 @@ def readable(text: str | None) -> str | None:
     return None if text is None else text.encode(errors="replace").decode()
 
 
-def decon_items(shard: Shard, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Rows of decon's schema; rows of one instance (key, config, split, index) are its options."""
+def decon_items(
+    shard: Shard, rows: Iterable[tuple[int, Mapping[str, Any]]]
+) -> Iterator[dict[str, Any]]:
+    """Rows of decon's schema; those of one instance (key, config, split, index), wherever they stand,
+    are its options."""
     items: dict[tuple[str, ...], dict[str, Any]] = {}
     for number, row in rows:
         if not isinstance(row.get("question"), str) or not row.get("eval_key"):
@@ -147,4 +200,4 @@ def decon_items(shard: Shard, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> 
         if isinstance(row.get("answer"), str) and row["answer"]:
             item["answers"].append(row["answer"])
             item["correct"].append(row.get("is_correct") is not False)
-    return list(items.values())
+    yield from items.values()
