@@ -322,7 +322,7 @@ def test_bad_rows_can_be_set_aside(unseen: Run, world: World, damaged: Path, tmp
         "quarantine",
     )
     assert done.code == 0
-    assert "4 documents in 1 shards: 1 kept, 1 removed (25.000%), 2 bad" in done.out
+    assert "4 documents in 1 shard: 1 kept, 1 removed (25.000%), 2 bad" in done.out
     bad = [json.loads(line) for line in rows_of(tmp_path / "R" / "bad" / "b.jsonl.jsonl")]
     assert [row["row"] for row in bad] == [2, 3]
     assert bad[0]["raw"] == '{"text": "cut sh\n'

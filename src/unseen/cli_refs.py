@@ -95,7 +95,7 @@ def catalog(
 ) -> None:
     """List the benchmarks of a catalog: dataset, splits, languages, licence.
 
-    Example: unseen refs catalog --json
+    Example: unseen refs catalog
     """
     from unseen import catalog as catalogs
 
