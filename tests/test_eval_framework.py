@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,6 @@ import eval_framework_data as made
 from unseen import eval_framework, fields
 from unseen.catalog import Draft, Loaded, Unavailable
 from unseen.errors import MissingExtra
-
-HERE = importlib.util.find_spec("eval_framework") is not None
-installed = pytest.mark.skipif(
-    not HERE, reason="eval-framework is not installed; it needs Python 3.12 and has a CI job of its own"
-)
 
 HUMAN_EVAL = ("HumanEval_OLMES", "HumanEval_OLMES_V2", "HumanEvalBPB", "HumanEvalBPB_V2")
 MBPP = ("MBPP_OLMES", "MBPP_EvalPlus", "MBPPBPB", "MBPP_BPB_EvalPlus")
@@ -128,7 +124,6 @@ EXPECTED: list[tuple[str, str, str, list[str], list[int]]] = [
 ]  # fmt: skip
 
 
-@installed
 @pytest.mark.parametrize(
     ("suite", "split", "question", "answers", "right"), EXPECTED, ids=[row[0] for row in EXPECTED]
 )
@@ -146,14 +141,12 @@ def test_items_are_what_the_row_says(
     assert [n for n, ok in enumerate(draft["correct"]) if ok] == right
 
 
-@installed
 @pytest.mark.parametrize("suite", ["SQuAD_OLMES", "SQuAD2_MA", "DropCompletion_OLMES", "DropMC_OLMES"])
 def test_the_passage_is_kept_apart(splits: dict[tuple[str, str], Loaded], suite: str) -> None:
     draft = first(splits, suite, "validation")
     assert (draft["question"], draft["passage"]) == (made.HEIGHT, made.PASSAGE)
 
 
-@installed
 def test_no_template_is_left_in_a_question(splits: dict[tuple[str, str], Loaded]) -> None:
     words = (
         "Question", "Frage:", "Answer:", "Antwort", "```", "Problem:", "Aufgabe", "Background",
@@ -164,7 +157,6 @@ def test_no_template_is_left_in_a_question(splits: dict[tuple[str, str], Loaded]
             assert not [word for word in words if word in (draft["question"] or word)], draft
 
 
-@installed
 @pytest.mark.parametrize("suite", HUMAN_EVAL)
 def test_human_eval_is_indexed_on_its_question_alone(
     splits: dict[tuple[str, str], Loaded], suite: str
@@ -182,13 +174,11 @@ def test_human_eval_is_indexed_on_its_question_alone(
     ]  # fmt: skip
 
 
-@installed
 @pytest.mark.parametrize("suite", [*MBPP, "MBPPDE_OLMES"])
 def test_mbpp_gives_its_solutions(splits: dict[tuple[str, str], Loaded], suite: str) -> None:
     assert first(splits, suite)["solution"] == [SOLUTION]
 
 
-@installed
 def test_answers_that_are_not_public_mark_no_option(splits: dict[tuple[str, str], Loaded]) -> None:
     """HellaSwag's reader takes an empty label for the first ending; others fail on it."""
     for suite in ("HellaSwag", "COPA_OLMES", "CommonsenseQAMC_OLMES", "PIQA_IDK", "WINOGRANDECloze"):
@@ -198,7 +188,6 @@ def test_answers_that_are_not_public_mark_no_option(splits: dict[tuple[str, str]
     assert first(splits, "WINOGRANDECloze")["answers"] == KETTLES
 
 
-@installed
 def test_splits_are_kept_apart(splits: dict[tuple[str, str], Loaded]) -> None:
     def of(suite: str) -> dict[str, str]:
         return {split: one.facts["role"] for (name, split), one in splits.items() if name == suite}
@@ -211,7 +200,6 @@ def test_splits_are_kept_apart(splits: dict[tuple[str, str], Loaded]) -> None:
     assert len(splits["GlobalMMLU_German", "dev"].drafts) == len(made.MMLU_SUBJECTS)
 
 
-@installed
 def test_rows_keep_their_order_and_subjects_are_in_the_ids(
     splits: dict[tuple[str, str], Loaded],
 ) -> None:
@@ -222,14 +210,12 @@ def test_rows_keep_their_order_and_subjects_are_in_the_ids(
     assert first(splits, "GlobalMMLU_German")["item"] == "('de', 'abstract_algebra')/0"
 
 
-@installed
 def test_two_subjects_of_the_same_rows_count_once(splits: dict[tuple[str, str], Loaded]) -> None:
     one = splits["BigCodeBench_OLMES", "v0.1.2"]
     assert len(one.drafts) == 1
     assert one.facts["same_as"] == {"calibrated": "original"}
 
 
-@installed
 def test_facts_say_where_items_come_from(
     splits: dict[tuple[str, str], Loaded], data: dict[str, str]
 ) -> None:
@@ -247,7 +233,6 @@ def test_facts_say_where_items_come_from(
     json.dumps([one.facts for one in splits.values()])
 
 
-@installed
 def test_the_same_data_gives_the_same_items(
     splits: dict[tuple[str, str], Loaded], data: dict[str, str]
 ) -> None:
@@ -256,7 +241,6 @@ def test_the_same_data_gives_the_same_items(
         assert one == splits[key]
 
 
-@installed
 def test_named_splits_only(data: dict[str, str]) -> None:
     assert list(loaded(["MBPP_OLMES"], splits=["prompt"], data=data)) == [("MBPP_OLMES", "prompt")]
     (missing,) = eval_framework.load(["ARC"], splits=["dev"], data=data)
@@ -265,7 +249,6 @@ def test_named_splits_only(data: dict[str, str]) -> None:
     assert missing.hint == "its splits: train, validation, test"
 
 
-@installed
 def test_names_are_the_frameworks_and_others_get_a_hint(data: dict[str, str]) -> None:
     found = list(eval_framework.load(["arc-de", "HumanEval_OLMSE", "???"], data=data))
     assert {one.suite for one in found[:2]} == {"ARC_DE"}
@@ -296,7 +279,6 @@ def failing(
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
 
 
-@installed
 def test_a_gated_dataset_names_the_token_and_others_go_on(
     data: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,7 +297,6 @@ def test_a_gated_dataset_names_the_token_and_others_go_on(
     ]  # fmt: skip
 
 
-@installed
 def test_an_unreachable_hub_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, bool]] = []
     failing(monkeypatch, ConnectionError("Couldn't reach 'x' on the Hub (ConnectError)"), calls)
@@ -331,7 +312,6 @@ def test_an_unreachable_hub_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert importlib.import_module("datasets").config.HF_HUB_OFFLINE is False
 
 
-@installed
 @pytest.mark.parametrize(
     ("kind", "message", "reason"),
     [
@@ -358,7 +338,6 @@ def test_errors_of_the_hub_name_benchmark_and_remedy(
     assert "local folder" in one.hint
 
 
-@installed
 @pytest.mark.parametrize(
     ("configs", "reason"),
     [
@@ -389,7 +368,6 @@ def test_changed_datasets(
     assert found[-1].suite == "AIME2025"
 
 
-@installed
 def test_an_empty_split_is_no_clean_one(tmp_path: Path) -> None:
     """HLE's subset of native multiple choice has no rows here."""
     rows = [{**row, "answer_type": "exactMatch"} for row in made._german(test={})["test"]]
@@ -402,7 +380,6 @@ def test_an_empty_split_is_no_clean_one(tmp_path: Path) -> None:
     assert native.reason == "subject deu, split test is empty"
 
 
-@installed
 def test_a_folder_whose_files_change_is_read_again(tmp_path: Path) -> None:
     """The cache of `datasets` knows a folder with `configs:` by its name, not by what is in it."""
     for answer in ("336", "337"):
@@ -411,7 +388,6 @@ def test_a_folder_whose_files_change_is_read_again(tmp_path: Path) -> None:
         assert first(loaded(["GSM8K_OLMES"], data=folders), "GSM8K_OLMES")["answers"] == [answer]
 
 
-@installed
 def test_a_missing_folder_is_named() -> None:
     (one,) = eval_framework.load(["ARC_DE"], data={"LeoLM/ArcChallenge_de": "nowhere/arc"})
     assert isinstance(one, Unavailable)
@@ -489,7 +465,6 @@ def own_tasks() -> Iterator[None]:
         yield
 
 
-@installed
 @pytest.mark.usefixtures("own_tasks")
 def test_task_classes(tmp_path: Path, data: dict[str, str]) -> None:
     options = [["Ebbe", "Flut", "Wind"], ["Tau", "Anker", "Ruder"], ["Sog", "Gischt", "Dünung"]]
@@ -518,8 +493,10 @@ def test_task_classes(tmp_path: Path, data: dict[str, str]) -> None:
 # Without the framework
 
 
-@pytest.mark.skipif(HERE, reason="eval-framework is installed")
-def test_the_framework_is_an_extra() -> None:
+def test_the_framework_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "eval_framework"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "eval_framework", None)
     with pytest.raises(MissingExtra, match="eval-framework is not installed"):
         next(eval_framework.load(["ARC"]))
 
@@ -582,7 +559,6 @@ def test_candidates_that_are_texts_are_options() -> None:
 # The real files
 
 
-@installed
 @pytest.mark.data
 def test_real_files(tmp_path: Path, data: dict[str, str]) -> None:
     folder = Path(os.environ["UNSEEN_DATA"]) / "benchmarks"
