@@ -128,3 +128,14 @@ def test_a_suite_counts_as_matched_by_its_old_items() -> None:
     delta = Index.build([*samples.ITEMS, empty], base=base)
     assert [row["empty"] for row in delta.header["suites"]] == [1]
     assert len(delta.scan([samples.ROBES])) == 0
+
+
+def test_a_part_is_no_base() -> None:
+    both = [
+        {"suite": "s", "split": "t", "item": str(n), "question": f"alpha beta gamma delta {word}"}
+        for n, word in ((1, "one"), (2, "two"))
+    ]
+    old = Index.build(both[:1], allow_empty=True)
+    part = Index.build(both, base=old, allow_empty=True)
+    with pytest.raises(BadSetting, match="only what was new"):
+        Index.build(both, base=part, allow_empty=True)

@@ -130,6 +130,12 @@ def index(
         numbers = [row[k] for k in ("items", "questions", "duplicates", *STATUS_TITLES)]
         table.add_row(row["suite"], row["split"], *[f"{n:,}" if n else "-" for n in numbers])
     console().print(table)
+    delta = built.header.get("delta")
+    if delta:
+        console().print(f"new since {base}: {delta['new']:,} items; {delta['unchanged']:,} unchanged")
+        for what in ("changed", "dropped"):
+            if delta[what]:
+                console().print(f"{what}: {', '.join(delta[what])}")
     counts = built.header["counts"]
     console().print(
         f"{counts['items']:,} items, {counts['questions']:,} distinct questions,"

@@ -108,6 +108,11 @@ class CompiledIndex:
         Raises BadInput when two different items share suite, split and id, and, unless `allow_empty`,
         when a suite ends with nothing to match; BadSetting when nothing is new.
         """
+        if base is not None and "delta" in base.header:
+            raise BadSetting(
+                f"{base.path or 'the base'} holds only what was new when it was built",
+                "name an index of a whole reference set as base",
+            )
         table = items if isinstance(items, pa.Table) else table_of(items)
         del items  # a large table exists once, if the caller keeps none
         table, duplicates = in_order(table)
