@@ -268,7 +268,7 @@ def main() -> int:
     print("what is expected to be missed is a known limit, see docs/limitations.md")
 
     show_others([m for m in matches if m["verdict"] == "remove" and m["doc_id"] not in planted])
-    show_next(out, next(m for m in matches if m["evidence"] == "template"))
+    show_next(out, next(m for m in matches if planted.get(m["doc_id"]) and m["evidence"] == "template"))
     print(f"\n{time.perf_counter() - started:.0f} s in all")
     if not as_expected:
         print("error: a planted document was not handled as expected, see the table", file=sys.stderr)
@@ -298,7 +298,7 @@ what is where
 what to try next
   why was the document with other numbers kept?
     {command} explain {out}/pool/{template["shard"]}:{template["row"]} \\
-      --item humaneval/test/{template["item"]} -i {out}/INDEX
+      --item {template["suite"]}/{template["split"]}/{template["item"]} -i {out}/INDEX
   decide again, as the published rule does, without a scan
     {command} apply {out}/RUN --preset published -o {out}/RUN-published""")
 

@@ -209,7 +209,7 @@ def test_commands_on_a_set(unseen: Run, catalog: Path, tmp_path: Path) -> None: 
     assert [one["name"] for one in failed.json["unmet"]] == ["code/solution"]
     listed: Any = unseen("refs", "list", refs_path, "--json").json
     assert {one["suite"] for one in listed} == {"code", "code/solution"}
-    shown = unseen("refs", "show", "code", "--refs", refs_path)
+    shown = unseen("refs", "show", "code", refs_path)
     assert samples.LOCKS[:20] in " ".join(shown.out.split())
     more = tmp_path / "MORE"
     catalog.write_text(catalog.read_text().replace("  code:", "  another:"))

@@ -29,7 +29,7 @@ LEVELS = {
     3: ["index", "sources"],
     4: ["scan", "collect", "census"],
     5: ["pipeline", "explain"],
-    6: ["cli_show"],
+    6: ["cli_show", "warm"],
     7: ["cli_refs"],
     8: ["cli"],
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import signal
 import sys
 import time
@@ -123,13 +124,15 @@ def index(
     if as_json:
         say_json({"index": out, "seconds": seconds, **built.header})
         return
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("suite", "split", *SHORT_TITLES, box=None)
+    table = Table(Column("suite", overflow="fold"), "split", *SHORT_TITLES, box=None)
     for row in built.header["suites"]:
         numbers = [row[k] for k in ("items", "questions", "duplicates", *STATUS_TITLES)]
         table.add_row(row["suite"], row["split"], *[f"{n:,}" if n else "-" for n in numbers])
     console().print(table)
+    for one in built.header["missing"]:
+        console().print(f"not audited: {one['suite']}, which could not be loaded ({one['reason']})")
     delta = built.header.get("delta")
     if delta:
         console().print(f"new since {base}: {delta['new']:,} items; {delta['unchanged']:,} unchanged")
@@ -146,6 +149,7 @@ def index(
     )
 
 
+SHORT = {"question+answer": "q+answer"}
 SHORT_TITLES = ("items", "distinct", "dup", "indexed", "+answer", "unsure", "short", "empty")
 STATUS_TITLES = ("indexed", "with answer", "not checkable", "too short", "empty")
 
@@ -297,6 +301,8 @@ def document(name: str, text_field: str) -> str:
         from unseen.pool import TextField, get_text
 
         return get_text(list_shards([path]).shards[0], int(row), TextField.parse(text_field))
+    if re.search(r"\.(jsonl|parquet|arrow)(\.\w+)?$", name):
+        raise BadSetting(f"{name} holds many documents", f"name one: {name}:0 is the first row")
     try:
         return pathlib.Path(name).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -310,7 +316,7 @@ def start_workers(workers: int) -> None:
     from unseen import engines
 
     if (workers or engines.default_workers()) > 1:
-        engines.prepare("unseen.cli", "unseen.pipeline")
+        engines.prepare("unseen.cli", "unseen.warm")
 
 
 def compiling() -> None:
@@ -318,7 +324,7 @@ def compiling() -> None:
     from unseen.scan import is_compiled
 
     if not is_compiled():
-        note = "compiling the kernels, once for each installation (about 20 seconds) ..."
+        note = "compiling kernels for their first use (up to 20 seconds) ..."
         print(note, file=sys.stderr)  # noqa: T201
 
 
@@ -371,17 +377,22 @@ def show_summary(summary: dict[str, Any], run: str, seconds: float, as_json: boo
     if as_json:
         say_json({**summary, "seconds": round(seconds, 3), "run": run})
         return
-    from rich.table import Table
+    from rich.table import Column, Table
 
     out = console()
     if summary["suites"]:
         evidence = [k for k in EVIDENCE if any(row["evidence"][k] for row in summary["suites"])]
-        titles = ("removed", "items", *[k.replace("question+", "q+") for k in evidence])
-        table = Table("suite", "split", *titles, box=None)
+        cut = summary["settings"].get("remove") == "span"
+        titles = ("cut" if cut else "removed", "items", *[SHORT.get(k, k) for k in evidence])
+        table = Table(Column("suite", overflow="fold"), "split", *titles, box=None)
         for row in summary["suites"]:
             numbers = [row["documents"], row["items"], *[row["evidence"][k] for k in evidence]]
             table.add_row(row["suite"], row["split"], *[f"{n:,}" if n else "-" for n in numbers])
         out.print(table)
+        out.print(
+            f"{titles[0]}: documents; items: different items in them; the others: matches by evidence,"
+            " whatever became of their documents"
+        )
     rows = counts.get("rows", 0)
     share = counts.get("removed", 0) / rows if rows else 0
     shards = f"{summary['shards']} shard{'s' * (summary['shards'] != 1)}"

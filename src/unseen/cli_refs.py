@@ -93,7 +93,7 @@ def catalog(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the benchmarks of a catalog: dataset, splits, languages, licence.
+    """List the benchmarks of a catalog: dataset, language, licence.
 
     Example: unseen refs catalog
     """
@@ -148,13 +148,13 @@ def list_suites(refs: Refs, as_json: Json = False) -> None:
 @app.command("show")
 def show_suite(
     suite: Annotated[str, typer.Argument(help="Name of the suite.")],
-    refs: Annotated[list[str], typer.Option("--refs", "-r", help="Reference folder or file of items.")],
+    refs: Refs,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Items shown of each split.")] = 3,
     as_json: Json = False,
 ) -> None:
     """Show where a suite came from, what was done to its fields, and some of its items.
 
-    Example: unseen refs show gsm8k --refs REFS/
+    Example: unseen refs show gsm8k REFS/
     """
     from unseen import census
 
@@ -207,9 +207,10 @@ def say_entries(entries: dict[str, Any], as_json: bool) -> None:
     if as_json:
         say_json({name: entry.model_dump(exclude_defaults=True) for name, entry in entries.items()})
         return
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("benchmark", "source", "dataset", "language", "licence", box=None)
+    columns = [Column(name, overflow="fold") for name in ("benchmark", "source", "dataset")]
+    table = Table(*columns, "language", "licence", box=None)
     for name, entry in entries.items():
         where = entry.dataset or entry.path or ", ".join(entry.tasks or [])
         table.add_row(name, entry.source, where, entry.language or "", entry.licence or "")
@@ -219,9 +220,9 @@ def say_entries(entries: dict[str, Any], as_json: bool) -> None:
 
 def show_built(header: dict[str, Any], out: str) -> None:
     """What was built, and what is missing."""
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("suite", "split", "items", "notes", box=None)
+    table = Table(Column("suite", overflow="fold"), "split", "items", "notes", box=None)
     for row in header["suites"]:
         notes = "; ".join(note.split(":")[0] for note in row["notes"])
         table.add_row(row["suite"], row["split"], f"{row['items']:,}", notes)

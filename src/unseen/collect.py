@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from unseen import __version__, fields, records
 from unseen.catalog import Draft, Entry, Loaded, Unavailable
-from unseen.errors import BadInput, BadSetting
+from unseen.errors import BadInput, BadSetting, MissingExtra
 from unseen.refs import readable
 
 FORMAT = 1
@@ -61,7 +61,7 @@ def collect(
     try:
         for done, (name, entry) in enumerate(entries.items()):
             on_benchmark(name, done, len(entries))
-            loaded, failed = parted(load(name, entry, splits, data or {}))
+            loaded, failed = parted(load_or_say(name, entry, splits, data or {}))
             missing += failed
             if failed and not keep_going:
                 raise failed[0]
@@ -97,6 +97,16 @@ def collect(
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return header
+
+
+def load_or_say(
+    name: str, entry: Entry, splits: Sequence[str] | None, data: Mapping[str, str]
+) -> Loads:
+    """As `load`; a benchmark whose package is not installed is not there, like any other."""
+    try:
+        yield from load(name, entry, splits, data)
+    except MissingExtra as error:
+        yield Unavailable(name, error.message, error.hint)
 
 
 def load(name: str, entry: Entry, splits: Sequence[str] | None, data: Mapping[str, str]) -> Loads:

@@ -126,8 +126,12 @@ def conclusion(found: dict[str, Any], policy: str) -> dict[str, Any]:
         told = match["information"] - (0 if verdict.copied(whole)[0] else match["cut_off"])
         if match["answer_overlap"] >= verdict.MIN_ANSWER_OVERLAP:
             told += match["answer_information"]
+        decided = {
+            "template": f"{match['numbers_changed']} of its numbers are others: ",
+            "partial": "it tells too little: ",
+        }.get(match["evidence"], "")
         reason = (
-            f"evidence {match['evidence']}: coverage {match['coverage']:.2f}, tells {told:.0f} nats of "
+            f"evidence {match['evidence']}: {decided}coverage {match['coverage']:.2f}, tells {told:.0f} nats of "
             f"{match['needed_information']:.0f} needed, published score {match['score']:.2f}"
         )
         return {"verdict": match["verdict"], "reason": f"{reason}; policy {policy}"}
@@ -181,9 +185,13 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
             f" characters {match['start']} to {match['end']}"
         )
         yield (
-            f"answer    option {match['option']}, overlap {match['answer_overlap']:.2f}, "
-            f"{match['answer_information']:.1f} nats, characters {match['answer_start']} to"
-            f" {match['answer_end']}"
+            "answer    none was found"
+            if match["option"] < 0
+            else (
+                f"answer    option {match['option']}, overlap {match['answer_overlap']:.2f}, "
+                f"{match['answer_information']:.1f} nats, characters {match['answer_start']} to"
+                f" {match['answer_end']}"
+            )
         )
         yield (
             f"score     {match['score']:.3f} (question {match['question_overlap']:.2f}, answer"

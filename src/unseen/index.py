@@ -1007,9 +1007,17 @@ def refuse_empty(table: pa.Table) -> None:
     usable = table["status"].to_numpy() <= STATUSES.index("with answer")
     suites = same_runs(table, ("suite",))
     empty = [table["suite"][a].as_py() for a, b in suites if not usable[a:b].any()]
-    if not suites or empty:
-        what = f"nothing can be matched of {', '.join(empty)}" if empty else "there are no items"
-        raise BadInput(what, "check the reference files, or pass --allow-empty to go on without")
+    if not suites:
+        raise BadInput("there are no items", "check the reference files, or pass --allow-empty")
+    if empty:
+        status = table["status"].to_numpy()
+        mine = np.isin(table["suite"].to_numpy(), empty)
+        counts = {name: int((status[mine] == code).sum()) for code, name in enumerate(STATUSES)}
+        why = ", ".join(f"{n:,} {name}" for name, n in counts.items() if n)
+        raise BadInput(
+            f"nothing can be matched of {', '.join(empty)}: its items are {why}",
+            "look at them with `unseen refs check`, or pass --allow-empty to go on without",
+        )
 
 
 def content_hash(arrays: kernels.IndexArrays, table: pa.Table) -> str:

@@ -184,9 +184,7 @@ def _from_hub(
     try:
         import datasets
     except ImportError as error:
-        raise MissingExtra(
-            f"{suite}: Hugging Face datasets are not installed", "pip install 'unseen[hf]'"
-        ) from error
+        raise MissingExtra("Hugging Face datasets are not installed", "pip install datasets") from error
 
     name = dataset_id(str(entry.dataset))
     folder = data.get(name, data.get(str(entry.dataset)))
