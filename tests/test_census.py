@@ -56,8 +56,9 @@ def refs_folder(folder: Path, rows: list[dict[str, Any]], **header: Any) -> Path
         pq.write_table(pa.Table.from_pylist(mine, schema=records.item_schema()), file)
         facts, notes = {"source": "jsonl", "licence": "MIT"}, ["letters: 3 were read"]
         suites.append(
-            {"suite": suite, "split": split, "items": len(mine), "facts": facts, "notes": notes}
-        )
+            {"suite": suite, "split": split, "file": f"items/{suite}/{split}.parquet",
+             "items": len(mine), "facts": facts, "notes": notes}
+        )  # fmt: skip
     folder.mkdir(exist_ok=True)
     body = {"format": 1, "suites": suites, "missing": [], **header}
     (folder / "refs.json").write_text(json.dumps(body))

@@ -14,7 +14,7 @@ import samples
 from test_cli import Run, unseen  # noqa: F401 (a fixture)
 from unseen import collect, records, refs
 from unseen.catalog import Entry, Unavailable
-from unseen.errors import BadSetting
+from unseen.errors import BadInput, BadSetting
 from unseen.scan import Index
 
 GUID = "3f2b1c4d-77aa-4b5c-9d8e-0123456789ab"
@@ -136,6 +136,91 @@ def test_a_folder_is_replaced_only_when_asked(entries: dict[str, Entry], tmp_pat
     other.mkdir()
     with pytest.raises(BadSetting, match="already there"):
         collect.collect(entries, str(other), overwrite=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["_priv", "../../x", "(paren)", "a/test.parquet", "x" * 400, ".hid", "ü/数"]
+)
+def test_any_name_is_written_and_read_again(
+    name: str, entries: dict[str, Entry], tmp_path: Path
+) -> None:
+    out = tmp_path / "deep" / "REFS"
+    collect.collect({"a": entries["quiz"], name: entries["quiz"]}, str(out))
+    items = refs.read_items([str(out)])
+    assert set(items["suite"].to_pylist()) == {"a", name}
+    assert len(items) == 6
+    assert sorted(p.name for p in tmp_path.rglob("*") if p.parent == tmp_path) == ["deep", "source"]
+
+
+def test_a_set_is_read_whole_or_not_at_all(entries: dict[str, Entry], tmp_path: Path) -> None:
+    out = tmp_path / "REFS"
+    collect.collect(entries, str(out))
+    for part in (out / "items", out / "items" / "quiz", out / "refs.json"):
+        with pytest.raises(BadSetting, match="is a part of the reference set"):
+            refs.read_items([str(part)])
+    file = out / "items" / "quiz" / "train.parquet"
+    pq.write_table(pq.read_table(file, partitioning=None).slice(1), file)
+    with pytest.raises(BadInput, match=r"train.parquet holds 0 items, and .* lists 1"):
+        refs.read_items([str(out)])
+    file.unlink()
+    with pytest.raises(BadInput, match=r"train.parquet is not there"):
+        refs.read_items([str(out)])
+    for text in ("null", "[]", "{}", '{"missing": 5, "suites": 3}', '{"missing": [1], "suites": [{}]}'):
+        (out / "refs.json").write_text(text)
+        with pytest.raises(BadInput, match=r"refs.json cannot be read"):
+            refs.read_items([str(out)])
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"question": "find('(', q)"}, "error"),
+        ({"question": "q", "each": "right"}, ""),
+        ({"convert": "no.such:function"}, "no"),
+        ({"question": "q", "answers": "options", "correct": "q"}, "correct"),
+        ({"question": "nothing"}, "nothing"),
+    ],
+)
+def test_whatever_goes_wrong_with_one_leaves_the_others(
+    entry: dict[str, Any], reason: str, entries: dict[str, Entry], files: Path, tmp_path: Path
+) -> None:
+    source = {"source": "jsonl", "files": {"test": str(files / "quiz-test.jsonl")}}
+    bad = Entry.model_validate({**source, **entry})
+    header = collect.collect({"bad": bad, **entries}, str(tmp_path / "REFS"), keep_going=True)
+    (one,) = header["missing"]
+    assert one["suite"] == "bad"
+    assert reason in one["reason"]
+    assert len(header["suites"]) == 5
+
+
+def test_damaged_files_are_missing_benchmarks(
+    entries: dict[str, Entry], files: Path, tmp_path: Path
+) -> None:
+    (files / "quiz-test.jsonl").write_bytes(b'{"q": "cut')
+    header = collect.collect(entries, str(tmp_path / "REFS"), keep_going=True)
+    assert [one["suite"] for one in header["missing"]] == ["quiz"]
+    assert "quiz-test.jsonl, row 0" in header["missing"][0]["reason"]
+
+
+def test_canaries_that_cannot_be_found_are_refused(entries: dict[str, Entry], tmp_path: Path) -> None:
+    for text in ("zebra", GUID.replace("-", "")):
+        made = {"code": entries["code"].model_copy(update={"canary": (text,)})}
+        with pytest.raises(BadSetting, match="fewer than 5 words"):
+            collect.collect(made, str(tmp_path / "REFS"))
+    files = entries["code"].files
+    clash = entries["code"].model_copy(update={"files": {"canary": files["test"]}})
+    with pytest.raises(BadSetting, match="has a split called canary"):
+        collect.collect({"code": clash}, str(tmp_path / "REFS"))
+
+
+def test_a_link_is_not_replaced(entries: dict[str, Entry], tmp_path: Path) -> None:
+    collect.collect(entries, str(tmp_path / "REFS"))
+    (tmp_path / "link").symlink_to(tmp_path / "REFS")
+    with pytest.raises(BadSetting, match="is a link"):
+        collect.collect(entries, str(tmp_path / "link"), overwrite=True)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadSetting, match="cannot be written"):
+        collect.collect(entries, str(tmp_path / "file" / "REFS"))
 
 
 def test_names_are_chosen_by_pattern(entries: dict[str, Entry]) -> None:

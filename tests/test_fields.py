@@ -35,6 +35,32 @@ def test_letters_without_options_stay() -> None:
     assert fields.options_read(outside) == outside
 
 
+def test_no_question_is_emptied_by_its_options() -> None:
+    """Text behind the options stays; options of several lines, or alone, are not touched."""
+    behind: Draft = {"item": "0", "question": "A. cat\nB. dog\nWhich of them barks?", "answers": ["B"]}
+    assert fields.options_read(behind)["question"] == "Which of them barks?"
+    assert fields.options_read(behind)["answers"] == ["cat", "dog"]
+    for asked in ("A. cat\nB. dog", "Read this.\nA. the cat sat\non the mat\nB. the dog\nWell?"):
+        draft: Draft = {"item": "0", "question": asked, "answers": ["B"]}
+        assert fields.options_read(draft) == draft
+
+
+def test_no_question_is_emptied_as_a_template() -> None:
+    short = "Explain the theorem of Pythagoras in your own words, please."
+    drafts: list[Draft] = [
+        {"item": str(n), "question": short if n == 0 else f"{short} Use the numbers {n}."}
+        for n in range(13)
+    ]
+    assert questions(fields.cleaned("s", {"test": drafts})[0])[0] == short
+
+
+def test_ids_stay_apart() -> None:
+    seen: set[str] = set()
+    assert [fields.unused(n, seen) for n in ("x", "x#2", "x", "x", "x#2")] == [
+        "x", "x#2", "x#3", "x#4", "x#2#2",
+    ]  # fmt: skip
+
+
 def test_a_constant_answer_is_left_out_and_said_so() -> None:
     drafts: list[Draft] = [
         {"item": str(i), "question": f"def f{i}(): ...", "answers": ["Success"], "correct": [True]}

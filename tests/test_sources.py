@@ -508,7 +508,7 @@ def test_without_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtra) as found:
         load_all("made", on_hub())
-    assert found.value.hint == "pip install 'unseen[hf]'"
+    assert found.value.hint == "pip install datasets"
 
 
 def test_importing_stays_light() -> None:

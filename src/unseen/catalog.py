@@ -203,6 +203,8 @@ class Entry(BaseModel):
                 raise ValueError("`convert` takes the place of all other fields of the mapping")
         if self.config and self.configs:
             raise ValueError("it has `config` and `configs`")
+        if self.configs and self.source != "hf":
+            raise ValueError(f"`configs` are for source hf, not {self.source}")
         if (self.correct or self.labels) and not self.answers:
             raise ValueError("`correct` and `labels` need `answers`")
         return self
@@ -216,13 +218,25 @@ def read_catalog(paths: Sequence[str]) -> dict[str, Entry]:
     raw: dict[str, dict[str, Any]] = {}
     entries: dict[str, Entry] = {}
     for path in paths:
-        for name, given in _benchmarks_of(path).items():
+        try:
+            benchmarks = _benchmarks_of(path)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise BadSetting(
+                f"{path} cannot be read as a catalog: {type(error).__name__}: {error}",
+                "write `benchmarks:`, and below it a name and its fields for each",
+            ) from error
+        for name, given in benchmarks.items():
             if name in entries:
                 raise BadSetting(
                     f"{path}: {name} is in another catalog already", "give one of them another name"
                 )
-            raw[name] = _with_like(path, name, given, raw)
-            entries[name] = _entry(path, name, raw[name])
+            try:
+                raw[name] = _with_like(path, name, given, raw)
+                entries[name] = _entry(path, name, raw[name])
+            except (TypeError, ValueError, RecursionError) as error:
+                raise BadSetting(
+                    f"{path}: {name}: {type(error).__name__}: {error}", "correct this entry"
+                ) from error
     return entries
 
 
@@ -580,6 +594,13 @@ def _mapper(entry: Entry, suite: str, rows: Sequence[Row]) -> Callable[[int, Row
     return make
 
 
+def _listed(given: Any) -> list[Any]:
+    """What `each` gives: a list, or nothing. ValueError for text and the like."""
+    if given is not None and not isinstance(given, list | tuple):
+        raise ValueError(f"`each` gives {given!r:.40}, which is no list")
+    return list(given or [])
+
+
 def _parts_getter(entry: Entry) -> Callable[[Row], list[Row]]:
     """A function from a row to the parts that are items of their own: the row itself, mostly."""
     each = entry.each
@@ -589,12 +610,12 @@ def _parts_getter(entry: Entry) -> Callable[[Row], list[Row]]:
         get = _getter(each)
 
         def parts(row: Row) -> list[Any]:
-            return get(row) or []
+            return _listed(get(row))
     else:
         getters = {name: _getter(expression) for name, expression in each.items()}
 
         def parts(row: Row) -> list[Any]:
-            lists = {name: get(row) or [] for name, get in getters.items()}
+            lists = {name: _listed(get(row)) for name, get in getters.items()}
             if len({len(values) for values in lists.values()}) > 1:
                 lengths = ", ".join(f"{name} {len(values)}" for name, values in lists.items())
                 raise ValueError(f"the lists of `each` are not equally long: {lengths}")

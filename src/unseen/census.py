@@ -15,6 +15,7 @@ import dataclasses
 import difflib
 import itertools
 import json
+import os
 import pathlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -146,13 +147,11 @@ def read_set(paths: Paths) -> Source:
     """Items of folders of `unseen refs build`, index folders, and plain item files, one or several."""
     tables, suites, missing, plain = [], [], [], []
     for path in map(pathlib.Path, [paths] if isinstance(paths, str | pathlib.Path) else paths):
-        if (path / "refs.json").is_file():
-            header = read_json(path / "refs.json")
-            suites += header.get("suites", [])
-            missing += header.get("missing", [])
-            items = path / "items"
-            if items.is_dir() and any(items.rglob("*.parquet")):
-                tables.append(refs.read_items([str(items)]))
+        if (header := refs.set_header(str(path))) is not None:
+            suites += header["suites"]
+            missing += header["missing"]
+            files = [str(path / part["file"]) for part in header["suites"]]
+            tables += [refs.read_files([file]) for file in files if os.path.isfile(file)]
         elif (path / "items.arrow").is_file() and (path / "header.json").is_file():
             missing += read_json(path / "header.json").get("missing", [])
             tables.append(items_of_index(path / "items.arrow"))

@@ -14,16 +14,18 @@ import json
 import pathlib
 import re
 import shutil
+import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xxhash
 
 from unseen import __version__, fields, records
 from unseen.catalog import Draft, Entry, Loaded, Unavailable
-from unseen.errors import BadInput, BadSetting, MissingExtra
-from unseen.refs import readable
+from unseen.errors import BadSetting, UnseenError
+from unseen.refs import readable, set_header
 
 FORMAT = 1
 CANARY_NOTE = "canary strings: each is an item of its own"
@@ -53,9 +55,7 @@ def collect(
     folder = pathlib.Path(out)
     if folder.exists() and not (overwrite and (folder / "refs.json").exists()):
         raise BadSetting(f"{folder} is already there", "name another folder, or pass --overwrite")
-    partial = folder.with_name(f".{folder.name}.tmp")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    partial = partial_folder(folder)
     written: dict[tuple[str, str], dict[str, Any]] = {}
     missing: list[Unavailable] = []
     try:
@@ -99,14 +99,37 @@ def collect(
     return header
 
 
+def partial_folder(folder: pathlib.Path) -> pathlib.Path:
+    """An empty folder beside the one to write, which is renamed at the end. Raises BadSetting."""
+    partial = folder.absolute().with_name(f".{folder.absolute().name}.tmp")
+    if folder.is_symlink():
+        raise BadSetting(f"{folder} is a link", "name the folder itself")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise BadSetting(f"{folder} cannot be written: {error}", "name another folder") from error
+    return partial
+
+
 def load_or_say(
     name: str, entry: Entry, splits: Sequence[str] | None, data: Mapping[str, str]
 ) -> Loads:
-    """As `load`; a benchmark whose package is not installed is not there, like any other."""
+    """As `load`. Raises Unavailable for whatever goes wrong: damaged files, a package that is not
+    installed, a mapping that does not fit."""
     try:
         yield from load(name, entry, splits, data)
-    except MissingExtra as error:
-        yield Unavailable(name, error.message, error.hint)
+    except Unavailable:
+        raise
+    except UnseenError as error:
+        told = error.message if name in error.message else f"{name}: {error.message}"
+        raise Unavailable(name, told.removeprefix(f"{name}: "), error.hint) from error
+    except Exception as error:  # of a mapping, a function of the user's, or a file that a library reads
+        raise Unavailable(
+            name,
+            f"{type(error).__name__}: {error}",
+            "correct its entry in the catalog, or its files",
+        ) from error
 
 
 def load(name: str, entry: Entry, splits: Sequence[str] | None, data: Mapping[str, str]) -> Loads:
@@ -132,15 +155,17 @@ def load(name: str, entry: Entry, splits: Sequence[str] | None, data: Mapping[st
 def parted(loads: Loads) -> tuple[list[Loaded], list[Unavailable]]:
     """What was loaded, and what was not. A split without items was not."""
     loaded, failed = [], []
-    for one in loads:
-        if isinstance(one, Unavailable):
-            failed.append(one)
-        elif not one.drafts:
-            failed.append(
-                Unavailable(one.suite, f"its split {one.split} is empty", "leave the split out")
-            )
-        else:
-            loaded.append(one)
+    try:
+        for one in loads:
+            if isinstance(one, Unavailable):
+                failed.append(one)
+            elif not one.drafts:
+                reason = f"its split {one.split} is empty"
+                failed.append(Unavailable(one.suite, reason, "leave the split out"))
+            else:
+                loaded.append(one)
+    except Unavailable as error:
+        failed.append(error)
     return loaded, failed
 
 
@@ -152,38 +177,55 @@ def suites_of(name: str, loaded: Sequence[Loaded], entry: Entry) -> list[fields.
     suites = {made.name: made for suite in splits for made in fields.cleaned(suite, splits[suite])}
     if entry.canary and suites:
         made = suites.setdefault(name, fields.Suite(name, {}, []))
-        made.splits[records.CANARY] = [{"item": text, "question": text} for text in entry.canary]
+        if records.CANARY in made.splits:
+            raise BadSetting(
+                f"{name} has a split called {records.CANARY}, where its canary strings would go",
+                "load it under another name, or leave `canary` out",
+            )
+        made.splits[records.CANARY] = [
+            {"item": text, "question": text} for text in dict.fromkeys(map(findable, entry.canary))
+        ]
         made.notes.append(CANARY_NOTE)
     return list(suites.values())
 
 
+def findable(canary: str) -> str:
+    """The canary string. Raises BadSetting when no 5-gram can find it."""
+    if len(re.findall(r"[^\W_]+", canary)) < 5:
+        raise BadSetting(
+            f"the canary {canary!r} has fewer than 5 words, so it cannot be found",
+            "write a GUID with its dashes, or more of the sentence around it",
+        )
+    return str(readable(canary))
+
+
 def numbered(drafts: Sequence[Draft]) -> list[Draft]:
     """Drafts with an id each: their own, with a number behind it where it repeats, else the row."""
-    seen: dict[str, int] = {}
+    seen: set[str] = set()
     out = []
     for row, draft in enumerate(drafts):
-        name = str(draft.get("item") or row)
-        seen[name] = seen.get(name, 0) + 1
-        name = name if seen[name] == 1 else f"{name}#{seen[name]}"
-        out.append(Draft(**{**draft, "item": name}))
+        given = str(readable(str(draft.get("item") or row)))
+        out.append(Draft(**{**draft, "item": fields.unused(given, seen)}))
     return out
 
 
 def file_of(suite: str, split: str) -> str:
-    """Where the items of a suite's split lie in the folder; unusual characters become `_`."""
-    parts = [re.sub(r"[^\w.+=-]", "_", part).strip(".") or "_" for part in [*suite.split("/"), split]]
-    return "items/" + "/".join(parts) + ".parquet"
+    """Where the items of a suite's split lie in the folder: no two share a file, and none is hidden."""
+    return "items/" + "/".join(map(file_name, [*suite.split("/"), split])) + ".parquet"
+
+
+def file_name(part: str) -> str:
+    """A part of a name as a file name: unusual characters as %XX, and what is too long cut."""
+    name = urllib.parse.quote(part, safe="+=()[], ")
+    if name[:1] in ("", ".", "_", "~") or name.endswith(".parquet"):
+        name = f"%{name}"
+    return name if len(name) <= 150 else f"{name[:120]}%{xxhash.xxh3_64_hexdigest(part.encode())}"
 
 
 def write_items(
     suite: str, split: str, drafts: Sequence[Draft], entry: Entry, path: pathlib.Path
 ) -> int:
     """One Parquet file of items; returns how many."""
-    if path.exists():
-        raise BadSetting(
-            f"the suite {suite}/{split} would be written to a file that another one has",
-            "rename one of them: names that differ in unusual characters alone are not kept apart",
-        )
     rows = []
     for draft in drafts:
         answers = [readable(answer) or "" for answer in draft.get("answers") or []]
@@ -192,7 +234,7 @@ def write_items(
                 "suite": suite,
                 "split": split,
                 "item": draft["item"],
-                "language": draft.get("language") or entry.language,
+                "language": readable(draft.get("language") or entry.language),
                 "question": readable(draft.get("question")),
                 "answers": answers,
                 "correct": list(draft.get("correct") or [True] * len(answers)),
@@ -205,20 +247,9 @@ def write_items(
     return len(table)
 
 
-def read_header(refs: str) -> dict[str, Any] | None:
-    """refs.json of a folder; None for files, and for folders without one."""
-    path = pathlib.Path(refs) / "refs.json"
-    if not path.is_file():
-        return None
-    try:
-        return dict(json.loads(path.read_text()))
-    except ValueError as error:
-        raise BadInput(f"{path} cannot be read: {error}", "build the set again") from error
-
-
 def missing_of(refs: Sequence[str]) -> list[dict[str, str]]:
     """Benchmarks that were asked for and are not in the reference sets."""
-    headers = [read_header(path) for path in refs]
+    headers = [set_header(path) for path in refs]
     return [dict(one) for header in headers if header for one in header["missing"]]
 
 
@@ -227,6 +258,8 @@ def chosen(entries: Mapping[str, Entry], names: Sequence[str]) -> dict[str, Entr
     import difflib
     import fnmatch
 
+    if not entries:
+        raise BadSetting("the catalog names no benchmark", "add one under `benchmarks:`")
     if not names:
         return dict(entries)
     out = {}

@@ -81,7 +81,7 @@ def local(
             raise BadRun(
                 "a worker process died (killed, or out of memory)",
                 "run the same command again, it goes on where it was; with fewer --workers if memory "
-                "was short",
+                "was short. A script of your own needs `if __name__ == '__main__':` around its call",
             ) from error
         except BaseException:
             for process in multiprocessing.active_children():
@@ -101,15 +101,15 @@ def prepare(*modules: str) -> None:
 
 @contextlib.contextmanager
 def _ignoring_interrupt() -> Iterator[None]:
-    """Workers started inside never see Ctrl-C: this process does, and ends them."""
-    if threading.current_thread() is not threading.main_thread():
+    """Workers started inside never see Ctrl-C: this process does, afterwards, and ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def attempt(function: Callable[[Any], Any], task: Any) -> Outcome:

@@ -129,10 +129,12 @@ def conclusion(found: dict[str, Any], policy: str) -> dict[str, Any]:
         decided = {
             "template": f"{match['numbers_changed']} of its numbers are others: ",
             "partial": "it tells too little: ",
+            "canary": "the whole string stands there: ",
         }.get(match["evidence"], "")
         reason = (
-            f"evidence {match['evidence']}: {decided}coverage {match['coverage']:.2f}, tells {told:.0f} nats of "
-            f"{match['needed_information']:.0f} needed, published score {match['score']:.2f}"
+            f"evidence {match['evidence']}: {decided}coverage {match['coverage']:.2f}, tells"
+            f" {told:.0f} nats of {match['needed_information']:.0f} needed,"
+            f" published score {match['score']:.2f}"
         )
         return {"verdict": match["verdict"], "reason": f"{reason}; policy {policy}"}
     if seeds["of_this_question"] == 0:

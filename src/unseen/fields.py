@@ -74,11 +74,22 @@ def without_solution(draft: Draft) -> Draft:
 def solutions_of(drafts: Sequence[Draft]) -> list[Draft]:
     """A draft for each reference solution: the solution is the question, and there is no answer."""
     out: list[Draft] = []
+    seen: set[str] = set()
     for draft in drafts:
         texts = [text for text in draft.get("solution") or [] if text and text.strip()]
-        for number, text in enumerate(texts):
-            name = draft["item"] if number == 0 else f"{draft['item']}#{number + 1}"
+        for text in texts:
+            name = unused(draft["item"], seen)
             out.append({"item": name, "question": text, "language": draft.get("language")})
+    return out
+
+
+def unused(name: str, seen: set[str]) -> str:
+    """The name, with `#2` or the next free number behind it where it was there before; it is noted."""
+    out, number = name, 1
+    while out in seen:
+        number += 1
+        out = f"{name}#{number}"
+    seen.add(out)
     return out
 
 
@@ -99,7 +110,11 @@ def options_read(draft: Draft) -> Draft:
     right = {m[1] for m, ok in zip(letters, correct, strict=True) if m is not None and ok}
     if not right <= set(labels):
         return out
-    out["question"] = question[: found[0].start()].rstrip()
+    between = OPTION.sub("", question[found[0].start() : found[-1].end()])
+    asked = f"{question[: found[0].start()].rstrip()}{question[found[-1].end() :].rstrip()}".strip()
+    if between.strip() or not asked:
+        return out  # an option of several lines, or nothing beside the options
+    out["question"] = asked
     out["answers"] = [match[2] for match in found]
     out["correct"] = [label in right for label in labels]
     return out
@@ -135,6 +150,8 @@ def shared_ends(questions: Sequence[str]) -> tuple[str, str]:
     ending = ending[cuts[0] :] if cuts else ""
     if len(ending.split()) == 0:
         ending = ""
+    if any(len(opening) + len(ending) >= len(question.strip()) for question in distinct):
+        return "", ""  # one of them is nothing else
     return opening, ending
 
 

@@ -135,6 +135,7 @@ def request(
             "tokenizer": header["tokenizer"],
             "items": header["counts"]["items"],
             "missing": header.get("missing", []),
+            "base": header.get("delta", {}).get("base"),
         },
         "pool": list(pool),
         "settings": settings.as_json(),

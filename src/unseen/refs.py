@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,11 +23,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from unseen import records
-from unseen.errors import BadInput
+from unseen.errors import BadInput, BadSetting
 from unseen.files import Shard, line_blocks, list_shards, open_bytes, reading_arrow
 
 BATCH_ITEMS = 1 << 14  # rows that are Python objects at a time
 
+BUILD_AGAIN = "build the set again with `unseen refs build`"
 SCHEMA_HINT = (
     "a row needs suite, split, item and question (and language, answers, correct, passage where it has "
     "them), or decon's eval_key, eval_instance_index, split and question"
@@ -34,18 +36,79 @@ SCHEMA_HINT = (
 
 
 def read_items(paths: Sequence[str]) -> pa.Table:
-    """All items of the given files and folders, with `records.item_schema`.
+    """All items of the given files, folders and reference sets, with `records.item_schema`.
 
-    Raises BadInput naming file and row for a row that is no item.
+    Raises BadInput naming file and row for a row that is no item, and for a reference set whose files
+    are not those that its refs.json lists; BadSetting for a part of a reference set.
     """
-    shards = list_shards([items_folder(path) for path in paths]).shards
-    tables = [table for shard in shards for table in item_tables(shard)]
+    headers = {path: set_header(path) for path in paths}
+    plain = [path for path in paths if headers[path] is None]
+    for path in plain:
+        refuse_part(path)
+    tables = [read_set(path, header) for path, header in headers.items() if header is not None]
+    if plain or not tables:
+        tables.append(read_files(plain))
+    return pa.concat_tables(tables)
+
+
+def read_files(paths: Sequence[str]) -> pa.Table:
+    """All items of files and folders."""
+    tables = [table for shard in list_shards(paths).shards for table in item_tables(shard)]
     return pa.concat_tables([records.item_schema().empty_table(), *tables])
 
 
-def items_folder(path: str) -> str:
-    """Where the items of a reference set lie (see `collect`); any other path as it is."""
-    return os.path.join(path, "items") if os.path.isfile(os.path.join(path, "refs.json")) else path
+def read_set(path: str, header: Mapping[str, Any]) -> pa.Table:
+    """The items of a reference set (see `collect`): the files that it lists, no more and no less."""
+    tables = [records.item_schema().empty_table()]
+    for part in header["suites"]:
+        file = os.path.join(path, part["file"])
+        name = f"{part['suite']}/{part['split']}"
+        if not os.path.isfile(file):
+            raise BadInput(f"{file} is not there, and {path}/refs.json lists it ({name})", BUILD_AGAIN)
+        table = read_files([file])
+        if len(table) != part["items"]:
+            raise BadInput(
+                f"{file} holds {len(table):,} items, and {path}/refs.json lists {part['items']:,}"
+                f" ({name})",
+                BUILD_AGAIN,
+            )
+        tables.append(table)
+    return pa.concat_tables(tables)
+
+
+def set_header(path: str) -> dict[str, Any] | None:
+    """refs.json of a reference set; None for anything else. Raises BadInput when it is damaged."""
+    file = os.path.join(path, "refs.json")
+    if not os.path.isfile(file):
+        return None
+    try:
+        with open(file, encoding="utf-8") as text:
+            header = json.load(text)
+        for part in header["suites"]:
+            if not isinstance(part["items"], int) or not isinstance(part["notes"], list):
+                raise TypeError("a suite has no number of items")
+            for name in ("suite", "split", "file"):
+                if not isinstance(part[name], str):
+                    raise TypeError(f"a suite has no {name}")
+            if os.path.isabs(part["file"]) or ".." in part["file"].split("/"):
+                raise ValueError(f"{part['file']} lies outside")
+        for one in header["missing"]:
+            if not all(isinstance(one[name], str) for name in ("suite", "reason", "hint")):
+                raise TypeError("a missing benchmark has no name")
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise BadInput(
+            f"{file} cannot be read: {type(error).__name__}: {error}", BUILD_AGAIN
+        ) from error
+    return dict(header)
+
+
+def refuse_part(path: str) -> None:
+    """Raise BadSetting for a part of a reference set: it does not say what is missing."""
+    whole = os.path.abspath(path)
+    for folder in pathlib.Path(whole, "x").parents:
+        inside = os.path.relpath(whole, folder).split(os.sep)[0] in ("items", "refs.json")
+        if inside and (folder / "refs.json").is_file():
+            raise BadSetting(f"{path} is a part of the reference set {folder}", f"name {folder} itself")
 
 
 def item_tables(shard: Shard) -> Iterator[pa.Table]:

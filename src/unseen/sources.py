@@ -112,7 +112,15 @@ def _rows_here(suite: str, source: str, path: str) -> Iterator[dict[str, Any]]:
         if source == "csv":
             yield from _csv_rows(suite, path)
             return
-        for shard in list_shards([path]).shards:
+        listing = list_shards([path])
+        if listing.ignored:
+            names = ", ".join(os.path.basename(str(name)) for name in listing.ignored[:3])
+            raise Unavailable(
+                suite,
+                f"{path} holds files that are not read ({names})",
+                "name those to read, or a glob",
+            )
+        for shard in listing.shards:
             if shard.format != source:
                 raise Unavailable(
                     suite, f"{shard.path} is {shard.format}, not {source}", "change `source`"
@@ -148,7 +156,7 @@ def _csv_rows(suite: str, path: str) -> Iterator[dict[str, Any]]:
     import fsspec
 
     csv.field_size_limit(1 << 30)
-    pattern = os.path.join(path, "*") if os.path.isdir(path) else path
+    pattern = os.path.join(path, "[!._]*.[ct]sv*") if os.path.isdir(path) else path
     files = fsspec.open_files(
         pattern, "rt", compression="infer", encoding="utf-8-sig", errors="strict", newline=""
     )
