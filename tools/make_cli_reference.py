@@ -30,7 +30,7 @@ one JSON value and nothing else.
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | done, but not whole, or a threshold that was asked for is not met: the command says which |
+| 1 | `refs build` and `refs check`: done, but a benchmark is missing or short |
 | 2 | error: one sentence on what happened and where, and a hint on what to do |
 
 """
@@ -63,7 +63,9 @@ def section(name: str, command: Any) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option"]
     usage = " ".join(["unseen", name, *map(metavar, arguments), "[OPTIONS]"])
-    rows = [f"| `{metavar(p)}` | {p.help} | required |" for p in arguments]
+    rows = [
+        f"| `{metavar(p)}` | {p.help} | {'required' if p.required else 'none'} |" for p in arguments
+    ]
     rows += [f"| {names(p)} | {p.help} | {default(p)} |" for p in options if "--help" not in p.opts]
     table = "\n".join(["| option | what | default |", "|---|---|---|", *rows])
     return f"## unseen {name}\n\n{summary}\n\n    {example}\n\nUsage: `{usage}`\n\n{table}\n"
