@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import pathlib
 import re
-import shutil
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ import xxhash
 from unseen import __version__, fields, records
 from unseen.catalog import Draft, Entry, Loaded, Unavailable
 from unseen.errors import BadSetting, UnseenError
+from unseen.files import new_folder
 from unseen.refs import readable, set_header
 
 FORMAT = 1
@@ -52,13 +52,9 @@ def collect(
     Raises Unavailable for the first benchmark that cannot be loaded, unless `keep_going`, which lists
     them under `missing`; BadSetting when the folder is there already, or two entries make one suite.
     """
-    folder = pathlib.Path(out)
-    if folder.exists() and not (overwrite and (folder / "refs.json").exists()):
-        raise BadSetting(f"{folder} is already there", "name another folder, or pass --overwrite")
-    partial = partial_folder(folder)
     written: dict[tuple[str, str], dict[str, Any]] = {}
     missing: list[Unavailable] = []
-    try:
+    with new_folder(pathlib.Path(out), "refs.json", overwrite=overwrite) as partial:
         for done, (name, entry) in enumerate(entries.items()):
             on_benchmark(name, done, len(entries))
             loaded, failed = parted(load_or_say(name, entry, splits, data or {}))
@@ -91,25 +87,7 @@ def collect(
             ],
         }
         (partial / "refs.json").write_text(json.dumps(header, indent=1, ensure_ascii=False) + "\n")
-        if folder.exists():
-            shutil.rmtree(folder)
-        partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return header
-
-
-def partial_folder(folder: pathlib.Path) -> pathlib.Path:
-    """An empty folder beside the one to write, which is renamed at the end. Raises BadSetting."""
-    partial = folder.absolute().with_name(f".{folder.absolute().name}.tmp")
-    if folder.is_symlink():
-        raise BadSetting(f"{folder} is a link", "name the folder itself")
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-    except OSError as error:
-        raise BadSetting(f"{folder} cannot be written: {error}", "name another folder") from error
-    return partial
 
 
 def load_or_say(

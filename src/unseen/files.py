@@ -21,6 +21,7 @@ import io
 import lzma
 import os
 import re
+import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -693,6 +694,35 @@ class OutputFile:
 
 
 _open_new: Callable[[str], IO[bytes]] = lambda path: open(path, "wb")  # noqa: E731, SIM115
+
+
+@contextmanager
+def new_folder(place: Path, mark: str, *, overwrite: bool) -> Iterator[Path]:
+    """A folder that appears as `place` when the block ends without an error, and not otherwise.
+
+    One that is there is replaced if `overwrite` and if it holds the file `mark`; it is deleted last.
+    Raises BadSetting when it is there otherwise, is a link, or cannot be written.
+    """
+    place = place.absolute()
+    if place.is_symlink():
+        raise BadSetting(f"{place} is a link", "name the folder itself")
+    if place.exists() and not (overwrite and (place / mark).exists()):
+        raise BadSetting(f"{place} is already there", "name another folder, or pass --overwrite")
+    partial, old = (place.with_name(f".{place.name}.{suffix}") for suffix in ("tmp", "old"))
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise BadSetting(f"{place} cannot be written: {error}", "name another folder") from error
+    try:
+        yield partial
+        shutil.rmtree(old, ignore_errors=True)
+        if place.exists():
+            place.rename(old)
+        partial.rename(place)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 @contextmanager

@@ -18,7 +18,6 @@ import math
 import mmap
 import os
 import pathlib
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -30,6 +29,7 @@ import xxhash
 
 from unseen import __version__, kernels, records, tokens, verdict
 from unseen.errors import BadIndex, BadInput, BadSetting
+from unseen.files import new_folder
 
 FORMAT = 1
 MAX_POSTINGS = 128  # questions an n-gram may stand in and still be a seed for all of them
@@ -140,25 +140,17 @@ class CompiledIndex:
 
     def save(self, path: str | pathlib.Path, *, overwrite: bool = False) -> None:
         """Write the folder; it appears whole or not at all. BadSetting when it is already there."""
-        folder = pathlib.Path(path)
-        if folder.exists() and not (overwrite and (folder / "header.json").exists()):
-            raise BadSetting(f"{folder} is already there", "name another folder, or pass --overwrite")
-        partial = folder.with_name(f".{folder.name}.tmp")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        for name, array in flat(self.arrays):
-            np.save(partial / f"{name}.npy", array)
-            if array.nbytes >= LARGE:
-                leave_cache(partial / f"{name}.npy")
-        with (
-            pa.OSFile(str(partial / "items.arrow"), "wb") as sink,
-            pa.ipc.new_file(sink, self.items.schema) as writer,
-        ):
-            writer.write_table(self.items.combine_chunks())  # one chunk: no copy
-        (partial / "header.json").write_text(json.dumps(self.header, indent=1) + "\n")
-        if folder.exists():
-            shutil.rmtree(folder)
-        partial.rename(folder)
+        with new_folder(pathlib.Path(path), "header.json", overwrite=overwrite) as folder:
+            for name, array in flat(self.arrays):
+                np.save(folder / f"{name}.npy", array)
+                if array.nbytes >= LARGE:
+                    leave_cache(folder / f"{name}.npy")
+            with (
+                pa.OSFile(str(folder / "items.arrow"), "wb") as sink,
+                pa.ipc.new_file(sink, self.items.schema) as writer,
+            ):
+                writer.write_table(self.items.combine_chunks())  # one chunk: no copy
+            (folder / "header.json").write_text(json.dumps(self.header, indent=1) + "\n")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its path, when it has one: workers map it again."""

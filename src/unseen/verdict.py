@@ -89,8 +89,12 @@ def policy_named(preset: str, file: str | None = None) -> Policy:
         raise BadSetting(
             f"the policy {file} cannot be read: {error.strerror}", "check the path"
         ) from error
-    except (yaml.YAMLError, pydantic.ValidationError) as error:
-        raise BadSetting(f"the policy {file} is not valid: {error}", POLICY_HINT) from error
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "it"
+        raise BadSetting(f"the policy {file}: {place}: {first['msg']}", POLICY_HINT) from error
+    except yaml.YAMLError as error:
+        raise BadSetting(f"the policy {file} is no YAML: {error}", POLICY_HINT) from error
 
 
 POLICY_HINT = (
