@@ -592,3 +592,18 @@ def test_real_files(tmp_path: Path, data: dict[str, str]) -> None:
             assert draft["question"] == row["question"].strip()
             number = row["answer"].split("####")[1].strip().replace(",", "")
             assert draft["answers"][0].lstrip("-") == number.lstrip("-")  # GSM8K_OLMES drops the sign
+
+
+def test_from_a_catalog_to_a_reference_set(data: dict[str, str], tmp_path: Path) -> None:
+    from unseen import collect, refs
+    from unseen.catalog import Entry
+
+    entry = Entry.model_validate({"source": "eval-framework", "tasks": ["ARC", "HumanEval_OLMES"]})
+    header = collect.collect({"ours": entry}, str(tmp_path / "REFS"), data=data)
+    assert {row["suite"] for row in header["suites"]} == {
+        "ARC", "HumanEval_OLMES", "HumanEval_OLMES/solution",
+    }  # fmt: skip
+    notes = {row["suite"]: row["notes"] for row in header["suites"]}
+    assert notes["HumanEval_OLMES"][0].startswith("constant answer: every answer is 'Success'")
+    items = refs.read_items([str(tmp_path / "REFS")]).to_pylist()
+    assert all(item["answers"] == [] for item in items if item["suite"] == "HumanEval_OLMES")

@@ -333,3 +333,16 @@ def test_importing_the_adapter_is_light() -> None:
     code = f"import sys, unseen.lm_eval; sys.exit(', '.join({heavy} & set(sys.modules)) or 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"loaded: {done.stderr}"
+
+
+def test_from_a_catalog_to_a_reference_set(data: dict[str, str], tmp_path: Path) -> None:
+    from unseen import collect, refs
+    from unseen.catalog import Entry
+
+    entry = Entry.model_validate({"source": "lm-eval", "tasks": ["arc_easy", "no_such_task"]})
+    header = collect.collect({"ours": entry}, str(tmp_path / "REFS"), keep_going=True, data=data)
+    assert {row["suite"] for row in header["suites"]} == {"arc_easy"}
+    assert {row["split"] for row in header["suites"]} >= {"test"}
+    assert [one["suite"] for one in header["missing"]] == ["no_such_task"]
+    items = refs.read_items([str(tmp_path / "REFS")]).to_pylist()
+    assert all(sum(item["correct"]) == 1 for item in items)

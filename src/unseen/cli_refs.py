@@ -229,7 +229,7 @@ def show_built(header: dict[str, Any], out: str) -> None:
     console().print(table)
     items = sum(row["items"] for row in header["suites"])
     suites = len({row["suite"] for row in header["suites"]})
-    console().print(f"{items:,} items of {suites} suites in {out}")
+    console().print(f"{items:,} items of {suites} suite{'s' * (suites != 1)} in {out}")
     for one in header["missing"]:
         print(f"missing: {one['suite']}: {one['reason']}", file=sys.stderr)  # noqa: T201
         print(f"  hint: {one['hint']}", file=sys.stderr)  # noqa: T201

@@ -112,7 +112,7 @@ def load_or_say(
 
 def load(name: str, entry: Entry, splits: Sequence[str] | None, data: Mapping[str, str]) -> Loads:
     """The splits of one entry, from the adapter that its source names."""
-    chosen = splits or entry.splits
+    chosen = splits or entry.splits or None
     if entry.source == "lm-eval":
         from unseen import lm_eval
 
