@@ -205,11 +205,11 @@ def test_damaged_files_are_missing_benchmarks(
 def test_canaries_that_cannot_be_found_are_refused(entries: dict[str, Entry], tmp_path: Path) -> None:
     for text in ("zebra", GUID.replace("-", "")):
         made = {"code": entries["code"].model_copy(update={"canary": (text,)})}
-        with pytest.raises(BadSetting, match="fewer than 5 words"):
+        with pytest.raises(Unavailable, match="fewer than 5 words"):
             collect.collect(made, str(tmp_path / "REFS"))
     files = entries["code"].files
     clash = entries["code"].model_copy(update={"files": {"canary": files["test"]}})
-    with pytest.raises(BadSetting, match="has a split called canary"):
+    with pytest.raises(Unavailable, match="has a split called canary"):
         collect.collect({"code": clash}, str(tmp_path / "REFS"))
 
 
@@ -221,6 +221,50 @@ def test_a_link_is_not_replaced(entries: dict[str, Entry], tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with pytest.raises(BadSetting, match="cannot be written"):
         collect.collect(entries, str(tmp_path / "file" / "REFS"))
+
+
+def test_a_set_whose_files_are_not_its_own(entries: dict[str, Entry], tmp_path: Path) -> None:
+    out = tmp_path / "REFS"
+    collect.collect(entries, str(out))
+    (tmp_path / "link").symlink_to(out / "items")
+    for part in (f"{out}/item*", f"{tmp_path}/RE*/items", str(tmp_path / "link"), f"{tmp_path}/R*"):
+        with pytest.raises(BadSetting, match="reference set"):
+            refs.read_items([part])
+    solution, test = (out / "items" / "code" / n / "test.parquet" for n in ("solution", "."))
+    kept = test.read_bytes()
+    test.write_bytes(solution.read_bytes())
+    with pytest.raises(BadInput, match="holds items of code/solution"):
+        refs.read_items([str(out)])
+    test.write_bytes(kept)
+    (out / "items" / "extra.jsonl").write_text("")
+    with pytest.raises(BadInput, match=r"items/extra.jsonl is not in it"):
+        refs.read_items([str(out)])
+
+
+def test_what_is_not_ours_is_not_deleted(entries: dict[str, Entry], tmp_path: Path) -> None:
+    out = tmp_path / "REFS"
+    collect.collect(entries, str(out))
+    (out / "mine.txt").write_text("x")
+    with pytest.raises(BadSetting, match=r"holds mine.txt, which would be lost"):
+        collect.collect(entries, str(out), overwrite=True)
+    (out / "mine.txt").unlink()
+    before = hashes(out)
+    collect.collect(entries, f"{out}/../REFS", overwrite=True)
+    assert hashes(out) == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["REFS", "source"]
+
+
+def test_of_two_builds_at_once_the_second_is_refused(entries: dict[str, Entry], tmp_path: Path) -> None:
+    """It sees at its end that the other one was quicker."""
+    out = tmp_path / "REFS"
+
+    def meanwhile(name: str, done: int, total: int) -> None:
+        if done == 1:
+            out.mkdir()
+
+    with pytest.raises(BadSetting, match="already there"):
+        collect.collect(entries, str(out), on_benchmark=meanwhile)
+    assert list(out.iterdir()) == []
 
 
 def test_names_are_chosen_by_pattern(entries: dict[str, Entry]) -> None:

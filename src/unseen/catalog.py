@@ -790,7 +790,8 @@ def last_turn(messages: Sequence[Mapping[str, Any]]) -> tuple[str | None, list[s
 def _checked(draft: Draft, suite: str, number: int) -> Draft:
     """The draft with all its fields. BadInput if one has a wrong type."""
     unknown = set(draft) - set(Draft.__annotations__)
-    answers = list(draft.get("answers") or [])
+    given, solution = draft.get("answers") or [], draft.get("solution") or []
+    answers = [given] if isinstance(given, str) else list(given)
     correct = draft.get("correct")
     full: Draft = {
         "item": str(draft["item"]) if draft.get("item") not in (None, "") else "",
@@ -799,7 +800,7 @@ def _checked(draft: Draft, suite: str, number: int) -> Draft:
         "correct": [True] * len(answers) if correct is None else list(correct),
         "passage": draft.get("passage"),
         "language": draft.get("language"),
-        "solution": list(draft.get("solution") or []),
+        "solution": [solution] if isinstance(solution, str) else list(solution),
     }
     reason = ""
     if unknown:
@@ -808,6 +809,8 @@ def _checked(draft: Draft, suite: str, number: int) -> Draft:
         reason = "answers and solutions must be texts"
     elif not all(isinstance(full[name], str | None) for name in ("question", "passage", "language")):
         reason = "question, passage and language must be text or null"
+    elif not all(isinstance(mark, bool) for mark in full["correct"]):
+        reason = "`correct` must be true or false for each answer"
     elif len(full["correct"]) != len(answers):
         reason = f"it has {len(answers)} answers and {len(full['correct'])} marks in `correct`"
     if reason:

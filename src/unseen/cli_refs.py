@@ -126,7 +126,7 @@ def check(
         say_json({**dataclasses.asdict(found), "unmet": unmet})
     else:
         show([*census.tables_of_check(found), *census.tables_of_unmet(unmet)])
-    if unmet or found.missing:
+    if unmet or found.missing or found.mismatched:
         raise typer.Exit(1)
 
 

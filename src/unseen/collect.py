@@ -54,7 +54,7 @@ def collect(
     """
     written: dict[tuple[str, str], dict[str, Any]] = {}
     missing: list[Unavailable] = []
-    with new_folder(pathlib.Path(out), "refs.json", overwrite=overwrite) as partial:
+    with new_folder(pathlib.Path(out), ("refs.json", "items"), overwrite=overwrite) as partial:
         for done, (name, entry) in enumerate(entries.items()):
             on_benchmark(name, done, len(entries))
             loaded, failed = parted(load_or_say(name, entry, splits, data or {}))
@@ -62,21 +62,35 @@ def collect(
             if failed and not keep_going:
                 raise failed[0]
             facts = {(one.suite, one.split): one.facts for one in loaded}
-            for suite in suites_of(name, loaded, entry):
-                for split, drafts in suite.splits.items():
-                    key = (suite.name, split)
-                    if key in written:
-                        raise BadSetting(
-                            f"two entries of the catalog make the suite {suite.name}/{split}",
-                            "rename one of them",
-                        )
-                    file = file_of(suite.name, split)
-                    rows = write_items(suite.name, split, drafts, entry, partial / file)
-                    written[key] = {
-                        "suite": suite.name, "split": split, "file": file, "items": rows,
-                        "facts": facts.get((suite.name.removesuffix(records.SOLUTION), split), {}),
-                        "notes": suite.notes,
-                    }  # fmt: skip
+            try:
+                made = suites_of(name, loaded, entry)
+                tables = {
+                    (suite.name, split): table_of(suite.name, split, drafts, entry)
+                    for suite in made
+                    for split, drafts in suite.splits.items()
+                }
+            except Unavailable as error:
+                missing.append(error)
+                if not keep_going:
+                    raise
+                continue
+            notes = {suite.name: suite.notes for suite in made}
+            for (suite_name, split), table in tables.items():
+                if (suite_name, split) in written:
+                    raise BadSetting(
+                        f"two entries of the catalog make the suite {suite_name}/{split}",
+                        "rename one of them",
+                    )
+                file = file_of(suite_name, split)
+                path = partial / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                pq.write_table(table, path, compression="zstd")
+                whose = (suite_name.removesuffix(records.SOLUTION), split)
+                written[suite_name, split] = {
+                    "suite": suite_name, "split": split, "file": file, "items": len(table),
+                    "facts": facts.get((suite_name, split)) or facts.get(whose, {}),
+                    "notes": notes[suite_name],
+                }  # fmt: skip
         header = {
             "format": FORMAT,
             "unseen": __version__,
@@ -102,7 +116,10 @@ def load_or_say(
     except UnseenError as error:
         told = error.message if name in error.message else f"{name}: {error.message}"
         raise Unavailable(name, told.removeprefix(f"{name}: "), error.hint) from error
-    except Exception as error:  # of a mapping, a function of the user's, or a file that a library reads
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # of a mapping, a function of the user's, or a file that a library reads
         raise Unavailable(
             name,
             f"{type(error).__name__}: {error}",
@@ -156,21 +173,24 @@ def suites_of(name: str, loaded: Sequence[Loaded], entry: Entry) -> list[fields.
     if entry.canary and suites:
         made = suites.setdefault(name, fields.Suite(name, {}, []))
         if records.CANARY in made.splits:
-            raise BadSetting(
-                f"{name} has a split called {records.CANARY}, where its canary strings would go",
+            raise Unavailable(
+                name,
+                f"it has a split called {records.CANARY}, where its canary strings would go",
                 "load it under another name, or leave `canary` out",
             )
         made.splits[records.CANARY] = [
-            {"item": text, "question": text} for text in dict.fromkeys(map(findable, entry.canary))
+            {"item": text, "question": text}
+            for text in dict.fromkeys(findable(name, one) for one in entry.canary)
         ]
         made.notes.append(CANARY_NOTE)
     return list(suites.values())
 
 
-def findable(canary: str) -> str:
-    """The canary string. Raises BadSetting when no 5-gram can find it."""
+def findable(name: str, canary: str) -> str:
+    """A benchmark's canary string. Raises Unavailable when no 5-gram can find it."""
     if len(re.findall(r"[^\W_]+", canary)) < 5:
-        raise BadSetting(
+        raise Unavailable(
+            name,
             f"the canary {canary!r} has fewer than 5 words, so it cannot be found",
             "write a GUID with its dashes, or more of the sentence around it",
         )
@@ -200,10 +220,8 @@ def file_name(part: str) -> str:
     return name if len(name) <= 150 else f"{name[:120]}%{xxhash.xxh3_64_hexdigest(part.encode())}"
 
 
-def write_items(
-    suite: str, split: str, drafts: Sequence[Draft], entry: Entry, path: pathlib.Path
-) -> int:
-    """One Parquet file of items; returns how many."""
+def table_of(suite: str, split: str, drafts: Sequence[Draft], entry: Entry) -> pa.Table:
+    """Drafts as items. Raises Unavailable for one that is none."""
     rows = []
     for draft in drafts:
         answers = [readable(answer) or "" for answer in draft.get("answers") or []]
@@ -219,10 +237,14 @@ def write_items(
                 "passage": readable(draft.get("passage")),
             }
         )
-    table = pa.Table.from_pylist(rows, schema=records.item_schema())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path, compression="zstd")
-    return len(table)
+    try:
+        return pa.Table.from_pylist(rows, schema=records.item_schema())
+    except (pa.ArrowException, UnicodeEncodeError) as error:
+        raise Unavailable(
+            suite,
+            f"an item of its split {split} has a field of a wrong type: {error}",
+            "correct its entry",
+        ) from error
 
 
 def missing_of(refs: Sequence[str]) -> list[dict[str, str]]:

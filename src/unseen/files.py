@@ -26,6 +26,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, NamedTuple, Protocol
@@ -697,18 +698,16 @@ _open_new: Callable[[str], IO[bytes]] = lambda path: open(path, "wb")  # noqa: E
 
 
 @contextmanager
-def new_folder(place: Path, mark: str, *, overwrite: bool) -> Iterator[Path]:
+def new_folder(place: Path, own: Sequence[str], *, overwrite: bool) -> Iterator[Path]:
     """A folder that appears as `place` when the block ends without an error, and not otherwise.
 
-    One that is there is replaced if `overwrite` and if it holds the file `mark`; it is deleted last.
-    Raises BadSetting when it is there otherwise, is a link, or cannot be written.
+    One that is there is replaced if `overwrite` and if it holds `own[0]` and nothing but `own` (names,
+    * allowed); it is deleted last. Raises BadSetting when it is there otherwise, is a link, or cannot be
+    written.
     """
-    place = place.absolute()
-    if place.is_symlink():
-        raise BadSetting(f"{place} is a link", "name the folder itself")
-    if place.exists() and not (overwrite and (place / mark).exists()):
-        raise BadSetting(f"{place} is already there", "name another folder, or pass --overwrite")
-    partial, old = (place.with_name(f".{place.name}.{suffix}") for suffix in ("tmp", "old"))
+    place = Path(os.path.abspath(place))
+    _replaceable(place, own, overwrite)
+    partial, old = (place.with_name(f".{place.name}.{k}-{os.getpid()}") for k in ("tmp", "old"))
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
@@ -716,13 +715,28 @@ def new_folder(place: Path, mark: str, *, overwrite: bool) -> Iterator[Path]:
         raise BadSetting(f"{place} cannot be written: {error}", "name another folder") from error
     try:
         yield partial
-        shutil.rmtree(old, ignore_errors=True)
+        _replaceable(place, own, overwrite)  # another process may have written it meanwhile
         if place.exists():
             place.rename(old)
         partial.rename(place)
         shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _replaceable(place: Path, own: Sequence[str], overwrite: bool) -> None:
+    """Raise BadSetting unless nothing is at `place`, or what may be replaced."""
+    if place.is_symlink():
+        raise BadSetting(f"{place} is a link", "name the folder itself")
+    if not place.exists():
+        return
+    if not (overwrite and (place / own[0]).exists()):
+        raise BadSetting(f"{place} is already there", "name another folder, or pass --overwrite")
+    others = [p.name for p in place.iterdir() if not any(fnmatch(p.name, name) for name in own)]
+    if others:
+        raise BadSetting(
+            f"{place} holds {sorted(others)[0]}, which would be lost", "move it, or name another folder"
+        )
 
 
 @contextmanager

@@ -140,7 +140,8 @@ class CompiledIndex:
 
     def save(self, path: str | pathlib.Path, *, overwrite: bool = False) -> None:
         """Write the folder; it appears whole or not at all. BadSetting when it is already there."""
-        with new_folder(pathlib.Path(path), "header.json", overwrite=overwrite) as folder:
+        own = ("header.json", "items.arrow", "*.npy")
+        with new_folder(pathlib.Path(path), own, overwrite=overwrite) as folder:
             for name, array in flat(self.arrays):
                 np.save(folder / f"{name}.npy", array)
                 if array.nbytes >= LARGE:

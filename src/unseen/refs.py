@@ -11,6 +11,7 @@ Out: a table with `records.item_schema`. Reference files are only ever read.
 
 from __future__ import annotations
 
+import glob
 import itertools
 import json
 import os
@@ -60,12 +61,26 @@ def read_files(paths: Sequence[str]) -> pa.Table:
 def read_set(path: str, header: Mapping[str, Any]) -> pa.Table:
     """The items of a reference set (see `collect`): the files that it lists, no more and no less."""
     tables = [records.item_schema().empty_table()]
+    listed = {os.path.normpath(part["file"]) for part in header["suites"]}
+    there = {str(p.relative_to(path)) for p in pathlib.Path(path, "items").rglob("*") if p.is_file()}
+    if len(listed) < len(header["suites"]) or there - listed:
+        what = (
+            f"{sorted(there - listed)[0]} is not in it" if there - listed else "a file is in it twice"
+        )
+        raise BadInput(f"{path}/refs.json does not fit the files: {what}", BUILD_AGAIN)
     for part in header["suites"]:
         file = os.path.join(path, part["file"])
         name = f"{part['suite']}/{part['split']}"
         if not os.path.isfile(file):
             raise BadInput(f"{file} is not there, and {path}/refs.json lists it ({name})", BUILD_AGAIN)
         table = read_files([file])
+        others = {*table["suite"].unique().to_pylist()} - {part["suite"]}
+        others |= {*table["split"].unique().to_pylist()} - {part["split"]}
+        if others:
+            raise BadInput(
+                f"{file} holds items of {sorted(others)[0]}, and {path}/refs.json says {name}",
+                BUILD_AGAIN,
+            )
         if len(table) != part["items"]:
             raise BadInput(
                 f"{file} holds {len(table):,} items, and {path}/refs.json lists {part['items']:,}"
@@ -84,9 +99,13 @@ def set_header(path: str) -> dict[str, Any] | None:
     try:
         with open(file, encoding="utf-8") as text:
             header = json.load(text)
+        if header["format"] != 1:
+            raise ValueError(f"format {header['format']} is another version's")
         for part in header["suites"]:
-            if not isinstance(part["items"], int) or not isinstance(part["notes"], list):
-                raise TypeError("a suite has no number of items")
+            if not isinstance(part["items"], int) or not isinstance(part["facts"], dict):
+                raise TypeError("a suite has no number of items, or no facts")
+            if not all(isinstance(note, str) for note in [*part["notes"]]):
+                raise TypeError("a note is no text")
             for name in ("suite", "split", "file"):
                 if not isinstance(part[name], str):
                     raise TypeError(f"a suite has no {name}")
@@ -104,11 +123,16 @@ def set_header(path: str) -> dict[str, Any] | None:
 
 def refuse_part(path: str) -> None:
     """Raise BadSetting for a part of a reference set: it does not say what is missing."""
-    whole = os.path.abspath(path)
-    for folder in pathlib.Path(whole, "x").parents:
-        inside = os.path.relpath(whole, folder).split(os.sep)[0] in ("items", "refs.json")
-        if inside and (folder / "refs.json").is_file():
-            raise BadSetting(f"{path} is a part of the reference set {folder}", f"name {folder} itself")
+    for one in sorted(glob.glob(path)) or [path]:
+        whole = os.path.realpath(one)
+        for folder in pathlib.Path(whole, "x").parents:
+            inside = os.path.relpath(whole, folder).split(os.sep)[0] in ("items", "refs.json")
+            if inside and (folder / "refs.json").is_file():
+                raise BadSetting(
+                    f"{path} is a part of the reference set {folder}", f"name {folder} itself"
+                )
+        if os.path.isfile(os.path.join(whole, "refs.json")) and one != path:
+            raise BadSetting(f"{path} takes in the reference set {one}", f"name {one} itself")
 
 
 def item_tables(shard: Shard) -> Iterator[pa.Table]:
