@@ -702,8 +702,8 @@ def new_folder(place: Path, own: Sequence[str], *, overwrite: bool) -> Iterator[
     """A folder that appears as `place` when the block ends without an error, and not otherwise.
 
     One that is there is replaced if `overwrite` and if it holds `own[0]` and nothing but `own` (names,
-    * allowed); it is deleted last. Raises BadSetting when it is there otherwise, is a link, or cannot be
-    written.
+    * allowed); it is deleted last. Raises BadSetting when it is there otherwise, is a link, or cannot
+    be written.
     """
     place = Path(os.path.abspath(place))
     _replaceable(place, own, overwrite)
