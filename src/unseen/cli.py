@@ -107,7 +107,7 @@ def index(
 
     Example: unseen index items.jsonl decon-refs/ -o INDEX/
     """
-    compiling()
+    compiling("tokenize_many")
     from unseen import collect
     from unseen import refs as refs_module
     from unseen.scan import Index
@@ -319,11 +319,11 @@ def start_workers(workers: int) -> None:
         engines.prepare("unseen.cli", "unseen.warm")
 
 
-def compiling() -> None:
-    """Say so when the kernels have to be compiled first, which happens once per machine."""
+def compiling(kernel: str = "scan_texts") -> None:
+    """Say so when kernels, this one among them, have to be compiled first: once per machine."""
     from unseen.scan import is_compiled
 
-    if not is_compiled():
+    if not is_compiled(kernel):
         note = "compiling kernels for their first use (up to 20 seconds) ..."
         print(note, file=sys.stderr)  # noqa: T201
 
@@ -403,6 +403,8 @@ def show_summary(summary: dict[str, Any], run: str, seconds: float, as_json: boo
     )
     for one in summary["index"].get("missing", []):
         out.print(f"not audited: {one['suite']}, which could not be loaded ({one['reason']})")
+    if summary["index"].get("base"):
+        out.print("the index holds only what was new when it was built (`unseen index --base`)")
     for name, note in NOTES.items():
         if counts.get(name):
             out.print(f"{counts[name]:,} {note}")

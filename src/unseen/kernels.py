@@ -445,6 +445,20 @@ def _finish(state, has_digit):
 
 
 @part
+def _feed(state, word, filled, payload, length):
+    """(state, word, filled) of a token's hash after `length` more bytes, 1 to 8, those of payload."""
+    word |= payload << (filled * U8)
+    filled += length
+    if filled >= U8:
+        state = _mix(state, word)
+        filled -= U8
+        word = U0
+        if filled > U0:
+            word = payload >> ((length - filled) * U8)
+    return state, word, filled
+
+
+@part
 def _foreign_run(data, first, last, more, table, token, start, end, count, limit):
     """Tokens of a run of bytes that holds code points above 127.
 
@@ -479,14 +493,7 @@ def _foreign_run(data, first, last, more, table, token, start, end, count, limit
             if ~eight & LETTER_BITS & keep != U0:
                 has_digit = U1
             eight = (eight | CASE_BITS) & keep
-            word |= eight << (filled * U8)
-            filled += length
-            if filled >= U8:
-                state = _mix(state, word)
-                filled -= U8
-                word = U0
-                if filled > U0:
-                    word = eight >> ((length - filled) * U8)
+            state, word, filled = _feed(state, word, filled, eight, length)
             i += np.int64(length)
             stop = i
             continue
@@ -529,14 +536,7 @@ def _foreign_run(data, first, last, more, table, token, start, end, count, limit
                     begin_count = count
                 payload = entry & LOW32
                 length = (entry >> U32) & BYTE
-                word |= payload << (filled * U8)
-                filled += length
-                if filled >= U8:
-                    state = _mix(state, word)
-                    filled -= U8
-                    word = U0
-                    if filled > U0:
-                        word = payload >> ((length - filled) * U8)
+                state, word, filled = _feed(state, word, filled, payload, length)
                 i += 2
                 stop = i
             if i >= last or data[i] < 0x80:
@@ -619,14 +619,7 @@ def _foreign_run(data, first, last, more, table, token, start, end, count, limit
             if kind == DIGIT:
                 has_digit = U1
             length = (entry >> U32) & BYTE
-            word |= payload << (filled * U8)
-            filled += length
-            if filled >= U8:
-                state = _mix(state, word)
-                filled -= U8
-                word = U0
-                if filled > U0:
-                    word = payload >> ((length - filled) * U8)
+            state, word, filled = _feed(state, word, filled, payload, length)
         i += size
     if begin >= 0:
         if more and count + 32 <= limit:

@@ -138,12 +138,7 @@ def refuse_part(path: str) -> None:
 def item_tables(shard: Shard) -> Iterator[pa.Table]:
     """The items of a reference file, in its order. The first row tells the schema of all."""
     if shard.format != "jsonl":
-        with reading_arrow(shard.path):
-            table = (
-                pq.read_table(shard.path, partitioning=None)
-                if shard.format == "parquet"
-                else pa.ipc.open_file(shard.path).read_all()
-            )
+        table = whole_table(shard)
         if is_whole(table):
             yield table.replace_schema_metadata(None)
             return
@@ -157,6 +152,19 @@ def item_tables(shard: Shard) -> Iterator[pa.Table]:
         made = own_items(shard, itertools.chain(head, rows))
     while batch := list(itertools.islice(made, BATCH_ITEMS)):
         yield pa.Table.from_pylist(batch, schema=records.item_schema())
+
+
+def whole_table(shard: Shard) -> pa.Table:
+    """A Parquet or Arrow file. Raises BadInput when it is damaged."""
+    with reading_arrow(shard.path):
+        if shard.format == "parquet":
+            return pq.read_table(shard.path, partitioning=None)
+        return pa.ipc.open_file(shard.path).read_all()
+
+
+def numbered_rows(shard: Shard) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows of a file with their 0-based numbers."""
+    return json_rows(shard) if shard.format == "jsonl" else table_rows(shard, whole_table(shard))
 
 
 def is_whole(table: pa.Table) -> bool:

@@ -300,9 +300,9 @@ def item_texts(index: CompiledIndex, ints: Ints) -> dict[str, Any]:
     return {**picked, "answer": answers}
 
 
-def is_compiled() -> bool:
-    """Whether Numba's cache holds the kernels, so that the first scan starts at once."""
+def is_compiled(kernel: str = "scan_texts") -> bool:
+    """Whether Numba's cache holds a kernel: the one that scans, or another."""
     try:
-        return bool(kernels.scan_texts._cache._cache_file._load_index())
+        return bool(getattr(kernels, kernel)._cache._cache_file._load_index())
     except (AttributeError, OSError, ValueError):
         return False  # only decides whether a notice is printed

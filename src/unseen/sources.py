@@ -21,7 +21,7 @@ from typing import Any
 from unseen import refs
 from unseen.catalog import Draft, Entry, Loaded, Unavailable, drafts_of, fields_of, suites_of
 from unseen.errors import BadInput, BadSetting, MissingExtra
-from unseen.files import Shard, list_shards, reading_arrow
+from unseen.files import list_shards
 
 HUB = "https://huggingface.co/datasets/"
 PARQUET_COPY = "refs/convert/parquet"
@@ -125,30 +125,13 @@ def _rows_here(suite: str, source: str, path: str) -> Iterator[dict[str, Any]]:
                 raise Unavailable(
                     suite, f"{shard.path} is {shard.format}, not {source}", "change `source`"
                 )
-            yield from (row for _, row in _numbered_rows(shard))
+            yield from (row for _, row in refs.numbered_rows(shard))
     except FileNotFoundError as error:
         raise Unavailable(suite, f"{path} does not exist", "check `files` in the catalog") from error
     except BadInput as error:
         if "does not exist" in error.message or "nothing matches" in error.message:
             raise Unavailable(suite, error.message, "check `files` in the catalog") from error
         raise BadInput(f"{suite}: {error.message}", "correct the file, or get it again") from error
-
-
-def _numbered_rows(shard: Shard) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of a file with their 0-based numbers."""
-    if shard.format == "jsonl":
-        yield from refs.json_rows(shard)
-        return
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with reading_arrow(shard.path):
-        table = (
-            pq.read_table(shard.path, partitioning=None)
-            if shard.format == "parquet"
-            else pa.ipc.open_file(shard.path).read_all()
-        )
-    yield from refs.table_rows(shard, table)
 
 
 def _csv_rows(suite: str, path: str) -> Iterator[dict[str, Any]]:
@@ -354,7 +337,7 @@ def _from_decon(suite: str, entry: Entry) -> Iterator[Loaded]:
         raise Unavailable(suite, f"{path} does not exist", "check `path` in the catalog")
     groups: dict[tuple[str, str], list[Draft]] = {}
     for shard in list_shards([path]).shards:
-        for item in refs.decon_items(shard, _numbered_rows(shard)):
+        for item in refs.decon_items(shard, refs.numbered_rows(shard)):
             draft: Draft = {
                 "item": item["item"],
                 "question": item["question"],
