@@ -40,7 +40,7 @@ def test_it_is_large_and_each_entry_has_rows() -> None:
 def test_a_built_in_entry_maps_its_rows(name: str) -> None:
     case = ROWS[name] if "like" not in ROWS[name] else ROWS[ROWS[name]["like"]]
     one = next(iter(catalog.suites_of(name, BUILT_IN[name]).values()))
-    made = drafts_of(one, name, case["rows"])
+    made = catalog.with_unique_ids(drafts_of(one, name, case["rows"]))
     assert len(made) == len(case["items"])
     for draft, wanted in zip(made, case["items"], strict=True):
         assert draft["question"] == wanted["q"]
@@ -288,7 +288,7 @@ def test_functions() -> None:
 
 def test_ids_are_unique() -> None:
     rows = [{"q": "?", "i": name} for name in ("x", "x", "x#2", None, "x")]
-    made = drafts(rows, question="q", item="i")
+    made = catalog.with_unique_ids(drafts(rows, question="q", item="i"))
     assert [draft["item"] for draft in made] == ["x", "x#3", "x#2", "3", "x#4"]
 
 

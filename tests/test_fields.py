@@ -54,13 +54,6 @@ def test_no_question_is_emptied_as_a_template() -> None:
     assert questions(fields.cleaned("s", {"test": drafts})[0])[0] == short
 
 
-def test_ids_stay_apart() -> None:
-    seen: set[str] = set()
-    assert [fields.unused(n, seen) for n in ("x", "x#2", "x", "x", "x#2")] == [
-        "x", "x#2", "x#3", "x#4", "x#2#2",
-    ]  # fmt: skip
-
-
 def test_a_constant_answer_is_left_out_and_said_so() -> None:
     drafts: list[Draft] = [
         {"item": str(i), "question": f"def f{i}(): ...", "answers": ["Success"], "correct": [True]}

@@ -273,7 +273,7 @@ def drafts_of(entry: Entry, suite: str, rows: Sequence[Row]) -> list[Draft]:
             if entry.language and not draft["language"]:
                 draft["language"] = entry.language
         drafts += made
-    return _with_unique_ids(drafts)
+    return drafts
 
 
 def fields_of(entry: Entry) -> set[str] | None:
@@ -818,7 +818,7 @@ def _checked(draft: Draft, suite: str, number: int) -> Draft:
     return full
 
 
-def _with_unique_ids(drafts: list[Draft]) -> list[Draft]:
+def with_unique_ids(drafts: list[Draft]) -> list[Draft]:
     """The drafts; an id that was there before gets a number: 7, 7#2, 7#3."""
     seen: dict[str, int] = {}
     taken = {draft["item"] for draft in drafts}

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from unseen import __version__, fields, records
-from unseen.catalog import Draft, Entry, Loaded, Unavailable
+from unseen.catalog import Draft, Entry, Loaded, Unavailable, with_unique_ids
 from unseen.errors import BadSetting, UnseenError
 from unseen.files import new_folder
 from unseen.refs import readable, set_header
@@ -199,12 +199,10 @@ def findable(name: str, canary: str) -> str:
 
 def numbered(drafts: Sequence[Draft]) -> list[Draft]:
     """Drafts with an id each: their own, with a number behind it where it repeats, else the row."""
-    seen: set[str] = set()
     out = []
     for row, draft in enumerate(drafts):
-        given = str(readable(str(draft.get("item") or row)))
-        out.append(Draft(**{**draft, "item": fields.unused(given, seen)}))
-    return out
+        out.append(Draft(**{**draft, "item": str(readable(str(draft.get("item") or row)))}))
+    return with_unique_ids(out)
 
 
 def file_of(suite: str, split: str) -> str:

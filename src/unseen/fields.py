@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from unseen.catalog import Draft
+from unseen.catalog import Draft, with_unique_ids
 from unseen.records import SOLUTION
 
 MIN_SHARING = 10  # distinct questions of a suite that must share an opening before it is a template
@@ -73,24 +73,13 @@ def without_solution(draft: Draft) -> Draft:
 
 def solutions_of(drafts: Sequence[Draft]) -> list[Draft]:
     """A draft for each reference solution: the solution is the question, and there is no answer."""
-    out: list[Draft] = []
-    seen: set[str] = set()
-    for draft in drafts:
-        texts = [text for text in draft.get("solution") or [] if text and text.strip()]
-        for text in texts:
-            name = unused(draft["item"], seen)
-            out.append({"item": name, "question": text, "language": draft.get("language")})
-    return out
-
-
-def unused(name: str, seen: set[str]) -> str:
-    """The name, with `#2` or the next free number behind it where it was there before; it is noted."""
-    out, number = name, 1
-    while out in seen:
-        number += 1
-        out = f"{name}#{number}"
-    seen.add(out)
-    return out
+    out: list[Draft] = [
+        {"item": draft["item"], "question": text, "language": draft.get("language")}
+        for draft in drafts
+        for text in draft.get("solution") or []
+        if text and text.strip()
+    ]
+    return with_unique_ids(out)
 
 
 def options_read(draft: Draft) -> Draft:
