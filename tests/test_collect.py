@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -227,13 +228,25 @@ def test_a_set_whose_files_are_not_its_own(entries: dict[str, Entry], tmp_path: 
     out = tmp_path / "REFS"
     collect.collect(entries, str(out))
     (tmp_path / "link").symlink_to(out / "items")
-    for part in (f"{out}/item*", f"{tmp_path}/RE*/items", str(tmp_path / "link"), f"{tmp_path}/R*"):
+    for part in (
+        f"{out}/item*",
+        f"{tmp_path}/RE*/items",
+        str(tmp_path / "link"),
+        f"{tmp_path}/R*",
+        f"{tmp_path}/**/*.parquet",
+    ):
         with pytest.raises(BadSetting, match="reference set"):
             refs.read_items([part])
     solution, test = (out / "items" / "code" / n / "test.parquet" for n in ("solution", "."))
     kept = test.read_bytes()
     test.write_bytes(solution.read_bytes())
     with pytest.raises(BadInput, match="holds items of code/solution"):
+        refs.read_items([str(out)])
+    test.write_bytes(kept)
+    changed = pq.read_table(test, partitioning=None).to_pylist()
+    changed[0]["question"] = changed[1]["question"]
+    pq.write_table(pa.Table.from_pylist(changed, schema=records.item_schema()), test)
+    with pytest.raises(BadInput, match="was changed since"):
         refs.read_items([str(out)])
     test.write_bytes(kept)
     (out / "items" / "extra.jsonl").write_text("")

@@ -24,7 +24,7 @@ import xxhash
 from unseen import __version__, fields, records
 from unseen.catalog import Draft, Entry, Loaded, Unavailable, with_unique_ids
 from unseen.errors import BadSetting, UnseenError
-from unseen.files import new_folder
+from unseen.files import hash_file, new_folder
 from unseen.refs import readable, set_header
 
 FORMAT = 1
@@ -88,6 +88,7 @@ def collect(
                 whose = (suite_name.removesuffix(records.SOLUTION), split)
                 written[suite_name, split] = {
                     "suite": suite_name, "split": split, "file": file, "items": len(table),
+                    "xxh3_128": hash_file(str(path)).xxh3_128,
                     "facts": facts.get((suite_name, split)) or facts.get(whose, {}),
                     "notes": notes[suite_name],
                 }  # fmt: skip

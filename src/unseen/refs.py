@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from unseen import records
 from unseen.errors import BadInput, BadSetting
-from unseen.files import Shard, line_blocks, list_shards, open_bytes, reading_arrow
+from unseen.files import Shard, hash_file, line_blocks, list_shards, open_bytes, reading_arrow
 
 BATCH_ITEMS = 1 << 14  # rows that are Python objects at a time
 
@@ -87,6 +87,10 @@ def read_set(path: str, header: Mapping[str, Any]) -> pa.Table:
                 f" ({name})",
                 BUILD_AGAIN,
             )
+        if hash_file(file).xxh3_128 != part.get("xxh3_128"):
+            raise BadInput(
+                f"{file} was changed since {path}/refs.json was written ({name})", BUILD_AGAIN
+            )
         tables.append(table)
     return pa.concat_tables(tables)
 
@@ -123,7 +127,7 @@ def set_header(path: str) -> dict[str, Any] | None:
 
 def refuse_part(path: str) -> None:
     """Raise BadSetting for a part of a reference set: it does not say what is missing."""
-    for one in sorted(glob.glob(path)) or [path]:
+    for one in sorted(glob.glob(path, recursive=True)) or [path]:
         whole = os.path.realpath(one)
         for folder in pathlib.Path(whole, "x").parents:
             inside = os.path.relpath(whole, folder).split(os.sep)[0] in ("items", "refs.json")
